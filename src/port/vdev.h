@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * vdev: the virtio-net device: features, configuration space, one receive and one transmit queue over
+ * guest memory, and a notify callback. No socket: a VMM can embed it; port/vhost_be.h connects a
+ * vhost-user session to one. It is a port: what the guest transmits is pulled, what is pushed lands in
+ * the guest's receive buffers: one copy, straight from the sender's memory.
+ *
+ * Queue 0 is the guest's receive queue, queue 1 its transmit queue [VIRTIO 1.2 5.1.2].
+ *
+ * Each queue is stopped or started, and disabled or enabled, independently: one explicit state:
+ *
+ *	            stopped           started
+ *	disabled    nothing           rx: silent; tx: consumed and dropped (DISABLED)
+ *	enabled     nothing           works
+ *
+ * The link is up when both queues are started and enabled and nothing is broken.
+ */
+#ifndef PORT_VDEV_H
+#define PORT_VDEV_H
+
+#include "port/port.h"
+#include "port/vnet.h"
+#include "ring/gmem.h"
+#include "ring/vq.h"
+
+enum { VDEV_RX, VDEV_TX, VDEV_QUEUES };
+
+struct vdev_ring {
+	uint16_t size;
+	uint64_t desc_uva, avail_uva, used_uva; /* as told; translated again when memory changes */
+	bool have_addr, started, enabled;
+	uint16_t base;                          /* avail index to start at */
+};
+
+#define VDEV_RX_CACHE 64 /* chains popped ahead for a run of small frames */
+
+struct vdev {
+	struct port port; /* first: a vdev is a port */
+	struct gmem mem;
+	struct vq_dev vq[VDEV_QUEUES];
+	struct vdev_ring ring[VDEV_QUEUES];
+	uint64_t offered, features; /* features: as acknowledged; 0 before */
+	unsigned hdr_len;
+	uint32_t mtu_offered;       /* in the configuration space */
+	const char *broken;         /* constant reason, NULL while whole */
+	uint8_t rarp_mac[6];        /* SEND_RARP: to be lent with the next pull */
+	bool rarp_pending;
+
+	void (*notify)(void *ctx, unsigned queue); /* used buffers: interrupt the driver */
+	void (*broke)(void *ctx, unsigned queue, const char *reason); /* once per break: VRING_ERR */
+	void *ctx;
+
+	/* transmit: chains on loan, in order */
+	struct chain lent[BURST_FRAMES];
+	unsigned nlent;
+	/* receive: chains popped ahead, [rx_used, rx_have) not yet used */
+	struct chain rx_chain[VDEV_RX_CACHE];
+	struct iovec rx_iov[BURST_IOV];
+	unsigned rx_have, rx_used, rx_niov;
+};
+
+struct vdev_config {
+	uint8_t mac[6];
+	uint32_t mtu;     /* [ETH_MTU_MIN, ETH_MTU_MAX]; offered with VIRTIO_NET_F_MTU */
+	uint64_t off;     /* features not to offer; what depends on them goes, too */
+};
+
+void vdev_init(struct vdev *, const char *name, const struct vdev_config *, struct loop *, struct log *);
+void vdev_fini(struct vdev *);
+/* Back to what vdev_init made: queues stopped, features 0, link down; memory stays mapped. */
+void vdev_reset(struct vdev *);
+
+/* What the driver acknowledged; -EINVAL names bits never offered or without their prerequisites. */
+int vdev_set_features(struct vdev *, uint64_t features, struct err *);
+int vdev_set_mtu(struct vdev *, uint64_t mtu, struct err *); /* NET_SET_MTU */
+/* Configuration space [VIRTIO 1.2 5.1.4]: `len` bytes at `offset`; -EINVAL beyond its end. */
+int vdev_config_read(const struct vdev *, unsigned offset, unsigned len, uint8_t *out);
+#define VDEV_CONFIG_LEN 12 /* mac, status, max_virtqueue_pairs, mtu */
+
+int vdev_set_ring_size(struct vdev *, unsigned queue, unsigned size, struct err *);
+int vdev_set_ring_addr(struct vdev *, unsigned queue, uint64_t desc, uint64_t avail, uint64_t used, struct err *);
+void vdev_set_ring_base(struct vdev *, unsigned queue, uint16_t base);
+void vdev_ring_start(struct vdev *, unsigned queue);      /* first kick, or kick polling */
+uint16_t vdev_ring_stop(struct vdev *, unsigned queue);   /* no access after; the avail index to go on at */
+void vdev_ring_enable(struct vdev *, unsigned queue, bool on);
+void vdev_kicked(struct vdev *, unsigned queue);          /* the driver notified us */
+/*
+ * Memory changes while rings run: call before (returns staged work to the rings), change vdev->mem,
+ * call after: ring addresses are translated again; a ring whose memory is gone breaks.
+ */
+void vdev_mem_begin(struct vdev *);
+void vdev_mem_end(struct vdev *);
+void vdev_send_rarp(struct vdev *, const uint8_t mac[6]);
+void vdev_break(struct vdev *, unsigned queue, const char *reason);
+
+#endif

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * vhost_be: the back-end side of a vhost-user session on a socket, connected to a vdev. It listens
+ * (and takes one front-end at a time), or connects and reconnects with back-off. A front-end that
+ * lies, hangs up at any byte or stops reading costs its own session only: descriptors closed, memory
+ * unmapped, device reset, and the port waits for the next one.
+ */
+#ifndef PORT_VHOST_BE_H
+#define PORT_VHOST_BE_H
+
+#include <sys/types.h>
+
+#include "port/vdev.h"
+
+struct vhost_be_config {
+	const char *path;      /* < 108 bytes */
+	bool server;           /* listen; false: connect and reconnect */
+	mode_t mode;           /* of the listening socket, e.g. 0600 */
+	gid_t group;           /* (gid_t)-1: leave */
+	struct vdev_config dev;
+};
+
+/* Errors: EADDRINUSE: a live process listens there (a stale socket file is taken over); ENAMETOOLONG; EACCES; ENOENT. */
+int vhost_be_open(struct port **, const char *name, const struct vhost_be_config *, struct loop *, struct log *,
+	struct err *);
+void vhost_be_free(struct port *); /* closes, removes the socket file it made */
+const char *vhost_be_path(const struct port *);
+bool vhost_be_server(const struct port *);
+/* The vdev behind the port, for show: features, rings. */
+const struct vdev *vhost_be_vdev(const struct port *);
+bool vhost_be_connected(const struct port *);
+const char *vhost_be_last_end(const struct port *); /* why the last session ended, "" if none did */
+
+#endif

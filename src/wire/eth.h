@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * eth: Ethernet addresses and types. [IEEE 802.3, 802.1Q]
+ */
+#ifndef WIRE_ETH_H
+#define WIRE_ETH_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "wire/bytes.h"
+
+#define ETH_ALEN 6
+#define ETH_HLEN 14
+#define VLAN_HLEN 4
+
+#define ETH_TYPE_IP4   0x0800
+#define ETH_TYPE_ARP   0x0806
+#define ETH_TYPE_RARP  0x8035
+#define ETH_TYPE_VLAN  0x8100
+#define ETH_TYPE_IP6   0x86dd
+#define ETH_TYPE_QINQ  0x88a8
+
+static inline bool eth_is_multicast(const uint8_t *mac)
+{
+	return mac[0] & 1; /* broadcast, too */
+}
+
+/* The address as a number, for comparison and hashing. Reads exactly six bytes. */
+static inline uint64_t eth_u48(const uint8_t *mac)
+{
+	return (uint64_t)get_be16(mac) << 32 | get_be32(mac + 2);
+}
+
+#define ETH_TEXT 18 /* "52:54:00:12:34:56" */
+/* Text to address; false unless exactly six two-digit hexadecimal groups joined by ':' or '-'. */
+bool eth_parse_text(const char *text, uint8_t mac[ETH_ALEN]);
+void eth_build_text(const uint8_t mac[ETH_ALEN], char text[ETH_TEXT]);
+
+#endif
