@@ -7,9 +7,11 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "base/err.h"
 #include "frame/frame.h"
+#include "frame/offload.h"
 
 /* name as a user writes it in off=, bit number */
 #define VNET_FEATURES(X)                                                                           \
@@ -56,9 +58,37 @@ unsigned vnet_accepts(uint64_t features);
 unsigned vnet_hdr_len(uint64_t features);
 
 #define VNET_HDR_MAX 12
-/* Decode a private copy; DATA_VALID is not a driver's to set and is cleared. */
-void vnet_hdr_parse(const uint8_t hdr[VNET_HDR_MAX], struct offload *);
-/* Encode for a driver that takes `accepts`; num_buffers as given, all padding zero. */
-void vnet_hdr_build(uint8_t hdr[VNET_HDR_MAX], const struct offload *, unsigned accepts, uint16_t num_buffers);
+void vnet_hdr_parse_slow(const uint8_t hdr[VNET_HDR_MAX], struct offload *);
+void vnet_hdr_build_slow(uint8_t hdr[VNET_HDR_MAX], const struct offload *, unsigned accepts);
+
+/*
+ * Decode a private copy. DATA_VALID is not a driver's to set and is cleared, unknown flags are
+ * ignored, checksum fields are 0 without NEEDS_CSUM. Whether the rest fits the frame is
+ * offload_check()'s matter.
+ */
+static inline void vnet_hdr_parse(const uint8_t hdr[VNET_HDR_MAX], struct offload *off)
+{
+	if (__builtin_expect(!(hdr[0] | hdr[1]), 1))
+		*off = (struct offload){0};
+	else
+		vnet_hdr_parse_slow(hdr, off);
+}
+
+/*
+ * Encode for a driver that takes `accepts`; num_buffers as given (beyond the end of a 10-byte
+ * header), all padding zero.
+ */
+static inline void vnet_hdr_build(uint8_t hdr[VNET_HDR_MAX], const struct offload *off,
+	unsigned accepts, uint16_t num_buffers)
+{
+	uint64_t zero = 0;
+
+	memcpy(hdr, &zero, 8);
+	hdr[8] = hdr[9] = 0;
+	hdr[10] = (uint8_t)num_buffers;
+	hdr[11] = (uint8_t)(num_buffers >> 8);
+	if (__builtin_expect(off->flags | off->gso, 0))
+		vnet_hdr_build_slow(hdr, off, accepts);
+}
 
 #endif
