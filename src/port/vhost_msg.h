@@ -12,6 +12,7 @@
 
 #define VHOST_USER_HDR_LEN     12
 #define VHOST_USER_VERSION     1
+#define VHOST_USER_VERSION_MASK 3u
 #define VHOST_USER_F_REPLY     4u
 #define VHOST_USER_F_NEED_REPLY 8u
 #define VHOST_USER_MEM_REGIONS 8   /* in one SET_MEM_TABLE */
@@ -106,7 +107,7 @@ const char *vhost_user_name(uint32_t request);
 bool vhost_user_has_reply(uint32_t request);
 /*
  * Check header and size of a received message: version, payload size for this request, descriptor
- * count. NULL if good, else a constant reason.
+ * count. NULL if good, else a constant reason. Of an unknown request only the header is judged.
  */
 const char *vhost_user_check(const struct vhost_user_msg *, unsigned nfds);
 
