@@ -53,6 +53,7 @@ struct offload {
 	X(BAD_HDR, "bad_virtio_hdr")        /* virtio header fields contradict the frame */        \
 	X(HDR_TOO_LONG, "hdr_too_long")     /* headers beyond FRAME_PULL_MAX */                    \
 	X(BAD_SRC, "bad_source")            /* source address is multicast or zero */              \
+	X(RESERVED, "reserved_address")     /* 01-80-C2-00-00-0X: never forwarded [802.1Q 8.6.3] */ \
 	X(LOOP, "same_port")                /* the destination is behind the port it came from */  \
 	X(NO_DEST, "no_destination")        /* nobody else is on the network */                    \
 	X(LINK_DOWN, "link_down")           /* the receiver's driver is not ready */               \

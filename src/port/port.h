@@ -11,6 +11,7 @@
  * Rules of the call:
  *   - pull lends; until settle of the same burst nothing else is called on this queue but push, flush;
  *   - settle(q, b, n): the first n frames are finished, the rest goes back and will be pulled again;
+ *   - pull makes min(length, FRAME_HEAD) bytes of each frame private;
  *   - push takes from the front and returns how many; it never takes half a frame;
  *   - flush publishes what push staged and notifies the driver at most once;
  *   - a port without link lends nothing and takes nothing.
@@ -53,6 +54,10 @@ struct port_events {
 	void (*link)(void *ctx, struct port *);   /* port->link changed */
 };
 
+/*
+ * Who counts what: port_settle() counts frames, bytes and gso of `in`, port_push() those of `out`; the
+ * concrete port counts bufs, notify and kicks of both.
+ */
 struct port_counters {
 	uint64_t frames, bytes;
 	uint64_t gso;      /* super-packets among the frames */
@@ -69,21 +74,31 @@ struct portq {
 	uint64_t drop_in[DROP_MAX];  /* frames lent by this port that went nowhere */
 	uint64_t drop_out[DROP_MAX]; /* copies for this port that it did not get */
 	enum drop last_drop_in, last_drop_out;
+	uint64_t lost_out, lost_out_bytes; /* all of drop_out */
 
 	/* the fabric's */
 	struct fabric_q {
 		TAILQ_ENTRY(portq) ready_entry, wait_entry, flush_entry;
 		bool ready, waiting, touched;
-		nsec_t busy_until;      /* polled without arming until then */
-		struct portq *wait_for; /* the receiver that had no room */
-		uint32_t resume;        /* segments of the first frame already delivered there */
-		nsec_t wait_since;
+		nsec_t busy_until;       /* polled without arming until then */
+		unsigned pull_max;       /* bound of the next pull, 0: a whole burst */
+
+		/* as a sender */
+		struct portq *wait_for;  /* the receiver that had no room; kept until the frame is gone */
+		uint32_t resume;         /* segments of the first frame already delivered there */
+		nsec_t wait_since;       /* start of this pause */
+		nsec_t wait_until;       /* when the frame at the head is given up */
+		uint64_t wait_ticket;    /* who waits longest is served first */
+		unsigned retries;        /* "there is room" without any coming */
 		struct loop_timer wait_timer;
-		TAILQ_HEAD(, portq) waiters; /* senders that wait for this one */
 		struct pause {
-			nsec_t at;  /* when the budget was last filled up */
-			nsec_t left;/* of the pause budget [ns] */
-		} *pause;           /* [PORTS_MAX], by the receiver's index */
+			nsec_t at;   /* when the budget was last filled up */
+			nsec_t left; /* of the pause budget [ns]; below zero: a late timer's debt */
+		} *pause;            /* [PORTS_MAX], by the receiver's index */
+
+		/* as a receiver */
+		TAILQ_HEAD(portq_waiters, portq) waiters; /* senders that wait for this one */
+		uint32_t room_need;                       /* least bytes that one of them needs */
 	} fab;
 };
 
@@ -126,23 +141,37 @@ static inline void port_room(struct portq *q)
 		q->port->events->room(q->port->events_ctx, q);
 }
 
-/* Count a frame that this port lent and that went nowhere; or a copy that it should have got. */
-void port_drop_in(struct portq *, const struct frame *, enum drop);
+/*
+ * A copy that this port should have got and did not. A port whose push takes a frame and then finds
+ * that it cannot deliver it (BUFFER_SMALL, IO) calls this once for it.
+ */
 void port_drop_out(struct portq *, const struct frame *, enum drop);
+/*
+ * A frame from this port that was never lent. One that is lent and refused is not counted here: its
+ * lender, the check or the fabric sets f->drop, and port_settle() counts it once.
+ */
+void port_drop_in(struct portq *, const struct frame *, enum drop);
 
 /*
- * Pull through the checks: frames are counted, captured, and their offload fields checked; a refused
- * one has f->drop set and is already counted. Returns b->n, also kept there.
+ * Pull through the checks: a lent frame whose length or offload fields are wrong has f->drop set.
+ * Returns b->n, also kept there. Nothing is counted yet: frames may go back.
  */
 unsigned port_pull(struct portq *, struct burst *, unsigned max);
 
 /*
- * Push a run of checked frames to one receiver, each fitted to it as needed: the one place where
- * fitting is called. Too big for its MTU: dropped and counted there, which counts as taken. Returns
- * how many were taken whole from the front; if fewer than n, *resume is how many segments of the
- * first one not taken were delivered (0: none), to be handed in again with it. `scratch` is the
- * caller's, one per thread. frames with f->drop set are passed over (taken).
+ * Settle, and count and capture the first `n` frames: they have come in, or were dropped for f->drop.
  */
-unsigned port_push(struct portq *, const struct frame *, unsigned n, uint32_t *resume, struct fit *scratch);
+void port_settle(struct portq *, struct burst *, unsigned n);
+
+/*
+ * Push a run of checked frames to one receiver, each fitted to it as needed: the one place where
+ * fitting is called. Too big for its MTU: dropped and counted there, which counts as taken; so are all
+ * if its link is down. Returns how many were taken whole from the front; if fewer than n, *resume is
+ * how many segments of the first one not taken were delivered (0: none), to be handed in again with
+ * it; at the return of n it is 0. `scratch` is the caller's, one per thread. Frames with f->drop set
+ * are passed over (taken). The caller flushes.
+ */
+unsigned port_push(struct portq *, const struct frame *, unsigned n, uint32_t *resume,
+	struct fit *scratch);
 
 #endif

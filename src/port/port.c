@@ -1,0 +1,360 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * port: identity, counters, the checked pull and the fitted push. It owns what every kind of port
+ *has in common and must not know a ring, a socket or the switch.
+ *
+ * port_push() takes a run of frames apart into three kinds of pieces, in order:
+ *
+ *	plain    go to ops->push as they are, as many neighbours as there are in one call
+ *	csum     neighbours are copied head by head into the scratch batch, finished, pushed
+ *	segment  one super-packet is cut batch by batch; what the receiver did not take is cut again
+ *	         from the segment at which it stopped
+ *
+ * A piece that is not taken whole ends the push. Every frame is taken, dropped or left exactly
+ *once.
+ */
+#include "port/port.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "port/pcap.h"
+#include "wire/eth.h"
+
+void port_init(struct port *p, const struct port_ops *ops, const char *name, struct loop *loop,
+	struct log *log)
+{
+	memset(p, 0, sizeof(*p));
+	p->ops = ops;
+	p->loop = loop;
+	p->log = log;
+	strncpy(p->name, name, sizeof(p->name) - 1);
+	p->q.port = p;
+	TAILQ_INIT(&p->q.fab.waiters);
+	p->q.fab.wait_timer.at = NSEC_NEVER;
+}
+
+/* names and addresses */
+
+static uint64_t hash_text(uint64_t h, const char *s)
+{
+	do {
+		h = (h ^ (uint8_t)*s) * 0x100000001b3; /* FNV-1a, the NUL separates net and name */
+	} while (*s++);
+	return h;
+}
+
+void port_mac_of_name(const char *net, const char *name, uint8_t mac[6])
+{
+	uint64_t h = hash_text(hash_text(0xcbf29ce484222325, net), name);
+
+	h ^= h >> 32;
+	h *= 0x9e3779b97f4a7c15;
+	h ^= h >> 29;
+	put_be16(mac, (uint16_t)(h >> 32));
+	put_be32(mac + 2, (uint32_t)h);
+	mac[0] = (uint8_t)((mac[0] & 0xfc) | 0x02);
+}
+
+static bool name_char(char c)
+{
+	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+	       c == '.' || c == '_' || c == '-';
+}
+
+int port_name_check(const char *name, struct err *err)
+{
+	size_t len = strlen(name);
+
+	if (!len)
+		return err_set(err, EINVAL, "a port's name may not be empty");
+	if (len >= NAME_LEN)
+		return err_set(err, EINVAL,
+			"port name \"%.40s%s\" has %zu characters, at most %d fit", name,
+			len > 40 ? "..." : "", len, NAME_LEN - 1);
+	if (name[0] == '-' || name[0] == '.')
+		return err_set(err, EINVAL,
+			"port name \"%s\" starts with '%c': start with a letter, a digit or '_'",
+			name, name[0]);
+	for (const char *c = name; *c; c++) {
+		if (!name_char(*c))
+			return err_set(err, EINVAL,
+				"port name \"%s\" holds a character other than letters, digits, "
+				"'.', "
+				"'_' and '-'",
+				name);
+	}
+	return 0;
+}
+
+void port_set_link(struct port *p, bool up)
+{
+	if (p->link == up)
+		return;
+	p->link = up;
+	if (p->events)
+		p->events->link(p->events_ctx, p);
+}
+
+/* drops */
+
+void port_drop_in(struct portq *q, const struct frame *f, enum drop why)
+{
+	q->drop_in[why]++;
+	q->last_drop_in = why;
+	if (__builtin_expect(!!q->port->pcap, 0))
+		pcap_frame(q->port->pcap, PCAP_IN, f, why);
+}
+
+void port_drop_out(struct portq *q, const struct frame *f, enum drop why)
+{
+	q->drop_out[why]++;
+	q->last_drop_out = why;
+	q->lost_out++;
+	q->lost_out_bytes += frame_len(f);
+	if (__builtin_expect(!!q->port->pcap, 0))
+		pcap_frame(q->port->pcap, PCAP_OUT, f, why);
+}
+
+/* in */
+
+unsigned port_pull(struct portq *q, struct burst *b, unsigned max)
+{
+	unsigned n;
+
+	b->n = 0;
+	b->niov = 0;
+	b->bytes = 0;
+	n = q->port->ops->pull(q, b, max);
+	b->n = n;
+	for (unsigned i = 0; i < n; i++) {
+		struct frame *f = &b->f[i];
+		uint32_t len = frame_len(f);
+
+		if (__builtin_expect(f->drop, DROP_NONE))
+			continue;
+		if (__builtin_expect(len < ETH_HLEN, 0))
+			f->drop = DROP_SHORT;
+		else if (__builtin_expect(len > FRAME_MAX, 0))
+			f->drop = DROP_TOO_LONG;
+		else
+			f->drop = offload_check(f);
+	}
+	return n;
+}
+
+static void settle_dropped(struct portq *q, const struct burst *b, unsigned n)
+{
+	for (unsigned i = 0; i < n; i++) {
+		if (b->f[i].drop)
+			port_drop_in(q, &b->f[i], b->f[i].drop);
+	}
+}
+
+void port_settle(struct portq *q, struct burst *b, unsigned n)
+{
+	unsigned dropped = 0, gso = 0;
+	uint64_t bytes = 0;
+
+	for (unsigned i = 0; i < n; i++) {
+		bytes += frame_len(&b->f[i]);
+		gso += b->f[i].off.gso != OFF_GSO_NONE;
+		dropped |= b->f[i].drop;
+	}
+	q->in.frames += n;
+	q->in.bytes += bytes;
+	q->in.gso += gso;
+	if (__builtin_expect(!!q->port->pcap, 0)) {
+		for (unsigned i = 0; i < n; i++) {
+			if (!b->f[i].drop) /* the others are captured with their reason below */
+				pcap_frame(q->port->pcap, PCAP_IN, &b->f[i], DROP_NONE);
+		}
+	}
+	if (__builtin_expect(dropped, 0))
+		settle_dropped(q, b, n);
+	q->port->ops->settle(q, b, n);
+}
+
+/* out */
+
+/* Push frames that fit, and count what was delivered; a port that drops one inside says so. */
+static unsigned push_counted(struct portq *q, const struct frame *f, unsigned n)
+{
+	uint64_t lost = q->lost_out, lost_bytes = q->lost_out_bytes, bytes = 0;
+	unsigned took = q->port->ops->push(q, f, n), gso = 0;
+
+	for (unsigned i = 0; i < took; i++) {
+		bytes += frame_len(&f[i]);
+		gso += f[i].off.gso != OFF_GSO_NONE;
+	}
+	q->out.frames += took - (q->lost_out - lost);
+	q->out.bytes += bytes - (q->lost_out_bytes - lost_bytes);
+	q->out.gso += gso;
+	return took;
+}
+
+/* With a capture frames go one by one, so that each is written once, as delivered or as dropped. */
+static unsigned push_captured(struct portq *q, const struct frame *f, unsigned n)
+{
+	for (unsigned i = 0; i < n; i++) {
+		uint64_t lost = q->lost_out;
+
+		if (!push_counted(q, &f[i], 1))
+			return i;
+		if (q->lost_out == lost)
+			pcap_frame(q->port->pcap, PCAP_OUT, &f[i], DROP_NONE);
+	}
+	return n;
+}
+
+static unsigned push_out(struct portq *q, const struct frame *f, unsigned n)
+{
+	if (__builtin_expect(!!q->port->pcap, 0))
+		return push_captured(q, f, n);
+	return push_counted(q, f, n);
+}
+
+/* The IP datagram a frame that is no super-packet carries: all behind Ethernet header and tags. */
+static uint32_t plain_ip_size(const struct frame *f)
+{
+	uint32_t hlen = ETH_HLEN;
+
+	for (unsigned tags = 0; tags < 2 && hlen + VLAN_HLEN <= f->head_len; tags++) {
+		uint16_t type = get_be16(f->head + hlen - 2);
+
+		if (type != ETH_TYPE_VLAN && type != ETH_TYPE_QINQ)
+			break;
+		hlen += VLAN_HLEN;
+	}
+	return frame_len(f) - hlen;
+}
+
+static bool exceeds_mtu(const struct frame *f, uint32_t mtu)
+{
+	if (!mtu || frame_len(f) <= mtu + ETH_HLEN)
+		return false;
+	return (f->off.gso ? offload_ip_size(f) : plain_ip_size(f)) > mtu;
+}
+
+/* How many frames from the front the receiver takes as they are. */
+static unsigned plain_run(const struct port *p, const struct frame *f, unsigned n)
+{
+	uint32_t limit = p->mtu ? p->mtu + ETH_HLEN : UINT32_MAX;
+	unsigned i;
+
+	for (i = 0; i < n; i++) {
+		if (f[i].drop)
+			break;
+		if (!(f[i].off.flags | f[i].off.gso) && frame_len(&f[i]) <= limit)
+			continue;
+		if (fit_need(&f[i], p->accepts) != FIT_NONE || exceeds_mtu(&f[i], p->mtu))
+			break;
+	}
+	return i;
+}
+
+/* Neighbours that need their checksum finished, from the front: how many were taken or dropped. */
+static unsigned push_csum(
+	struct portq *q, const struct frame *f, unsigned n, struct fit *fit, bool *full)
+{
+	enum drop why = DROP_NONE;
+	unsigned i, took;
+
+	fit_reset(fit);
+	if (f->ntail > FIT_IOV)
+		why = DROP_NO_OFFLOAD;
+	for (i = 0; !why && i < n && fit->n < FIT_BATCH; i++) {
+		if (f[i].drop || fit_need(&f[i], q->port->accepts) != FIT_CSUM ||
+			exceeds_mtu(&f[i], q->port->mtu) || fit->niov + f[i].ntail > FIT_IOV)
+			break;
+		why = fit_csum(fit, &f[i]);
+		if (why)
+			break; /* i is its place */
+	}
+	took = fit->n ? push_out(q, fit->f, fit->n) : 0;
+	q->fit_csum += took;
+	*full = took < fit->n;
+	if (why && !*full) { /* all before it are gone: now it is its turn */
+		port_drop_out(q, &f[i], why);
+		took++;
+	}
+	return took;
+}
+
+/* One super-packet from segment *resume on: true if it is gone, false if the receiver is full. */
+static bool push_segments(struct portq *q, const struct frame *f, uint32_t *resume, struct fit *fit)
+{
+	unsigned total = fit_segments(f), took;
+	enum drop why;
+
+	while (*resume < total) {
+		fit_reset(fit);
+		why = fit_segment(fit, f, *resume, q->port->accepts);
+		if (why || !fit->n) {
+			port_drop_out(q, f, why ? why : DROP_NO_OFFLOAD);
+			break;
+		}
+		took = push_out(q, fit->f, fit->n);
+		q->fit_segments += took;
+		*resume += took;
+		if (took < fit->n)
+			return false;
+	}
+	*resume = 0;
+	return true;
+}
+
+/* The first frame is not plain, or is in the middle of its delivery. */
+static unsigned push_fitted(struct portq *q, const struct frame *f, unsigned n, uint32_t *resume,
+	struct fit *fit, bool *full)
+{
+	if (f->drop) {
+		*resume = 0;
+		return 1;
+	}
+	if (exceeds_mtu(f, q->port->mtu)) {
+		port_drop_out(q, f, DROP_TOO_BIG);
+		*resume = 0;
+		return 1;
+	}
+	if (*resume || fit_need(f, q->port->accepts) == FIT_SEGMENT) {
+		*full = !push_segments(q, f, resume, fit);
+		return !*full;
+	}
+	return push_csum(q, f, n, fit, full);
+}
+
+static void drop_all(struct portq *q, const struct frame *f, unsigned n, enum drop why)
+{
+	for (unsigned i = 0; i < n; i++) {
+		if (!f[i].drop)
+			port_drop_out(q, &f[i], why);
+	}
+}
+
+unsigned port_push(
+	struct portq *q, const struct frame *f, unsigned n, uint32_t *resume, struct fit *scratch)
+{
+	bool full = false;
+	unsigned i = 0, run;
+
+	if (__builtin_expect(!q->port->link, 0)) {
+		drop_all(q, f, n, DROP_LINK_DOWN);
+		*resume = 0;
+		return n;
+	}
+	if (n && !f->off.gso)
+		*resume = 0; /* a sender that changed its frame meanwhile harms only itself */
+	while (i < n && !full) {
+		run = *resume ? 0 : plain_run(q->port, f + i, n - i);
+		if (run) {
+			unsigned took = push_out(q, f + i, run);
+
+			i += took;
+			full = took < run;
+		} else {
+			i += push_fitted(q, f + i, n - i, resume, scratch, &full);
+		}
+	}
+	return i;
+}
