@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * tap_ns: makes a tap interface ready, in our network namespace or in another one: enter the
+ * namespace, open the descriptor, choose the offloads, set MTU and addresses, bring it up. All of
+ * it is set-up: blocking, and done once. It knows no port and no frame.
+ */
+#ifndef PORT_TAP_NS_H
+#define PORT_TAP_NS_H
+
+#include "base/err.h"
+#include "port/tap.h"
+
+#define TAP_HDR_LEN 12 /* virtio-net header before each frame, little endian */
+
+struct tap_if {
+	int fd;       /* non-blocking, close-on-exec */
+	uint32_t mtu; /* as it is now */
+	uint64_t
+		features; /* virtio feature bits that hold between the kernel (the driver) and us */
+};
+
+/*
+ * Blocks for a few milliseconds. With cfg->netns a child process does the work and hands the
+ * descriptor back, so that neither the caller's namespaces nor its threads are touched.
+ * 0 or -errno with the remedy in `err`; the caller owns out->fd.
+ */
+int tap_if_open(const struct tap_config *cfg, struct tap_if *out, struct err *err);
+
+#endif
