@@ -20,12 +20,12 @@
 #include "base/limits.h"
 
 struct gmem_region {
-	uint64_t gpa, size;   /* [bytes] */
-	uint8_t *host;        /* where gpa is mapped here */
-	uint64_t uva;         /* the front-end's own address of gpa */
-	void *map;            /* of our mmap; NULL: the memory is the caller's */
+	uint64_t gpa, size; /* [bytes] */
+	uint8_t *host;      /* where gpa is mapped here */
+	uint64_t uva;       /* the front-end's own address of gpa */
+	void *map;          /* of our mmap; NULL: the memory is the caller's */
 	size_t map_len;
-	int guard;            /* sigbus handle, -1 if sealed against shrinking or the caller's */
+	int guard; /* sigbus handle, -1 if sealed against shrinking or the caller's */
 };
 
 struct gmem {
@@ -41,7 +41,8 @@ void gmem_fini(struct gmem *); /* unmap all */
  * stays the caller's (it may be closed at once). Errors: EINVAL size 0, overflow; EEXIST overlap;
  * ENOSPC too many regions; ENOMEM, EACCES of mmap; E2BIG: the file ends before offset + size.
  */
-int gmem_map(struct gmem *, uint64_t gpa, uint64_t uva, uint64_t size, int fd, uint64_t offset, struct err *);
+int gmem_map(struct gmem *, uint64_t gpa, uint64_t uva, uint64_t size, int fd, uint64_t offset,
+	struct err *);
 /* The same for memory that the caller has mapped (a VMM that embeds the device; tests). */
 int gmem_add(struct gmem *, uint64_t gpa, uint64_t uva, uint64_t size, void *host, struct err *);
 /* Take out the region that has exactly these three values, unmap it; -ENOENT. */
@@ -49,8 +50,12 @@ int gmem_remove(struct gmem *, uint64_t gpa, uint64_t uva, uint64_t size);
 /* The peer has truncated memory under us. Asked once per burst. */
 bool gmem_faulted(const struct gmem *);
 
-/* Our address of [uva, uva + len), if wholly inside one region and aligned to `align`; else NULL. */
+/* Our address of [uva, uva + len), if wholly inside one region and aligned to `align`; else NULL.
+ */
 void *gmem_uva(const struct gmem *, uint64_t uva, uint64_t len, size_t align);
+
+/* What gmem_gpa does when the hint misses. */
+uint8_t *gmem_find(const struct gmem *, uint64_t gpa, uint64_t len, unsigned *hint);
 
 /*
  * Our address of [gpa, gpa + len) if wholly inside one region, else NULL. `hint` is the region of
@@ -60,19 +65,17 @@ static inline uint8_t *gmem_gpa(const struct gmem *m, uint64_t gpa, uint64_t len
 {
 	const struct gmem_region *r = &m->region[*hint];
 
-	if (__builtin_expect(*hint < m->n && gpa - r->gpa < r->size && len <= r->size - (gpa - r->gpa), 1))
+	if (__builtin_expect(
+		    *hint < m->n && gpa - r->gpa < r->size && len <= r->size - (gpa - r->gpa), 1))
 		return r->host + (gpa - r->gpa);
-	for (unsigned i = 0; i < m->n; i++) {
-		r = &m->region[i];
-		if (gpa - r->gpa < r->size && len <= r->size - (gpa - r->gpa)) {
-			*hint = i;
-			return r->host + (gpa - r->gpa);
-		}
-	}
-	return NULL;
+	return gmem_find(m, gpa, len, hint);
 }
 
-/* As gmem_gpa, in up to `max` pieces where the range crosses regions; 0 if any byte is not mapped. */
-unsigned gmem_pieces(const struct gmem *, uint64_t gpa, uint64_t len, struct iovec *iov, unsigned max);
+/*
+ * As gmem_gpa, where the range may cross regions. Returns how many pieces it takes, of which the
+ * first `max` are stored; 0 if any byte is not mapped (or len is 0).
+ */
+unsigned gmem_pieces(
+	const struct gmem *, uint64_t gpa, uint64_t len, struct iovec *iov, unsigned max);
 
 #endif

@@ -8,13 +8,13 @@
  *	pop ---> the caller works on its pieces ---> put (staged) ---> publish (the driver sees it)
  *	   \---> unpop: as if never popped
  *
- * Chains go back with unpop only from the end (last popped, first back). Nothing that was popped may
- * be touched after put + publish, unpop, or after the rings or the memory changed.
+ * Chains go back with unpop only from the end (last popped, first back). Nothing that was popped
+ * may be touched after put + publish, unpop, or after the rings or the memory changed.
  *
  * Everything the driver wrote is read once into a local, then checked, then used [T13]. A violation
- * marks the queue broken with a constant reason: pop returns 0 from then on, and the owner says so
- * to whoever must know (vq_dev_broken). Nothing here aborts, allocates, logs or makes a system call.
- * [VIRTIO 1.2 2.7]
+ * marks the queue broken with a constant reason: pop returns what came before it, then 0, and the
+ * owner says so to whoever must know. What was popped may still be put and published. Nothing here
+ * aborts, allocates, logs or makes a system call. [VIRTIO 1.2 2.7]
  */
 #ifndef RING_VQ_H
 #define RING_VQ_H
@@ -41,17 +41,18 @@ struct vq_dev {
 	struct vring_avail *avail;
 	struct vring_used *used;
 	const struct gmem *mem;
-	uint16_t size;           /* power of two, 1 .. RING_MAX */
+	uint16_t size; /* power of two, 1 .. RING_MAX */
 	bool event_idx, indirect;
 
-	uint16_t last_avail;     /* next entry of the avail ring to pop */
-	uint16_t avail_idx;      /* the driver's index as last read and checked */
-	uint16_t used_idx;       /* published */
-	uint16_t used_staged;    /* put so far; used_idx .. used_staged is not yet visible */
-	uint16_t signalled;      /* used index at the last evaluation of the notification rule */
-	bool signalled_valid;    /* false after start: the first evaluation notifies */
-	unsigned hint;           /* gmem region of the last hit */
-	const char *broken;      /* constant reason, NULL while whole */
+	uint16_t last_avail;  /* next entry of the avail ring to pop */
+	uint16_t avail_idx;   /* the driver's index as last read and checked */
+	uint16_t used_idx;    /* published */
+	uint16_t used_staged; /* put so far; used_idx .. used_staged is not yet visible */
+	uint16_t signalled;   /* used index at the last evaluation of the notification rule */
+	bool signalled_valid; /* false after start: the first evaluation notifies */
+	bool armed;           /* the driver may kick; false after disarm */
+	unsigned hint;        /* gmem region of the last hit */
+	const char *broken;   /* constant reason, NULL while whole */
 
 	uint64_t n_popped, n_notify, n_suppressed, n_desc, n_indirect; /* counters */
 };
@@ -71,22 +72,26 @@ uint16_t vq_dev_stop(struct vq_dev *);
 
 /*
  * Up to `max` chains into `chain[]`, their pieces into iov[0 .. niov). Returns how many; 0 if the
- * ring is empty, the queue broken or the first chain alone needs more than `niov` pieces while fewer
- * than CHAIN_MAX were offered (call again with room). A chain of more than CHAIN_MAX pieces, without
- * any descriptor of length > 0, or readable after writable breaks the queue. Context: the queue's
- * owner thread.
+ * ring is empty, the queue broken or the first chain alone needs more than `niov` pieces while
+ * fewer than CHAIN_MAX were offered (call again with room). A chain of more than CHAIN_MAX pieces,
+ * without any descriptor of length > 0, or readable after writable breaks the queue. Context: the
+ * queue's owner thread.
  */
-unsigned vq_dev_pop(struct vq_dev *, struct chain *chain, unsigned max, struct iovec *iov, unsigned niov);
+unsigned vq_dev_pop(
+	struct vq_dev *, struct chain *chain, unsigned max, struct iovec *iov, unsigned niov);
 /* The last `n` popped (and not put) go back to the ring. */
 void vq_dev_unpop(struct vq_dev *, unsigned n);
 /* Stage a used entry: `written` bytes from the start of the writable part. */
 void vq_dev_put(struct vq_dev *, uint16_t id, uint32_t written);
-/* Publish all staged entries with one index store. True: notify the driver now. [VIRTIO 1.2 2.7.7] */
+/* The same for `n` chains of which nothing was written: what a transmit queue settles. */
+void vq_dev_put_read(struct vq_dev *, const struct chain *, unsigned n);
+/* Publish all staged entries with one index store. True: notify the driver now, by its wish
+ * [VIRTIO 1.2 2.7.7]; always the first time after start. */
 bool vq_dev_publish(struct vq_dev *);
 /*
- * Ask the driver for a kick once `more` further chains are available beyond what was popped (1 = the
- * next one; clamped to the ring's size), then look again. True: they are there already, no kick will
- * come, go on. [VIRTIO 1.2 2.7.10]
+ * Ask the driver for a kick once `more` further chains are available beyond what was popped (1 =
+ * the next one; clamped to the ring's size), then look again. True: they are there already, no kick
+ * will come, go on. [VIRTIO 1.2 2.7.10]
  */
 bool vq_dev_arm(struct vq_dev *, unsigned more);
 /* No kicks wanted while we are at work anyway. Cheap; a kick may come all the same. */
