@@ -8,12 +8,13 @@
  *
  *	switch [--size BYTES] [--set BYTES] [--seconds S] [--rounds N] [--json]
  *
- * Frames above 1514 bytes are TCPv4 super-packets with segments of 1448 bytes, as a header piece
+ * Frames above 1518 bytes are TCPv4 super-packets with segments of 1448 bytes, as a header piece
  *and fragments of 4 KiB, received into mergeable buffers of 4 KiB; smaller ones are single pieces
  *into buffers of 2 KiB. For counting instructions, `device_turn` holds all of the device's work and
  *nothing of the drivers': valgrind --tool=callgrind --toggle-collect=device_turn.
  */
 #include <getopt.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,6 +25,7 @@
 #include "ring/ring_sim.h"
 
 #define RING      256
+#define PLAIN_MAX 1518u
 #define PAGE      4096u
 #define SMALL_BUF 2048u
 #define HDR       12u
@@ -128,7 +130,7 @@ static void frame_write(uint8_t *p, const struct bench *b)
 	uint32_t len = b->size;
 
 	memset(p, 0, HDR + TCP_HDRS);
-	if (len > 1514) {
+	if (len > PLAIN_MAX) {
 		p[0] = OFF_NEEDS_CSUM;
 		p[1] = OFF_GSO_TCPV4;
 		p[2] = TCP_HDRS;
@@ -153,7 +155,7 @@ static void frame_write(uint8_t *p, const struct bench *b)
 
 static unsigned rx_buf_len(const struct bench *b)
 {
-	return b->size > 1514 ? PAGE : SMALL_BUF;
+	return b->size > PLAIN_MAX ? PAGE : SMALL_BUF;
 }
 
 static void rx_fill(struct bench *b)
@@ -174,7 +176,7 @@ static bool tx_add(struct bench *b)
 	uint32_t left = b->size;
 	unsigned n = 0;
 
-	if (b->size <= 1514) {
+	if (b->size <= PLAIN_MAX) {
 		uint64_t gpa;
 
 		if (!ring_sim_free(r))
@@ -208,7 +210,7 @@ static void driver_turn(struct bench *b)
 {
 	struct ring_sim *rx = &b->b.ring[VDEV_RX], *tx = &b->a.ring[VDEV_TX];
 
-	if (b->size <= 1514) {
+	if (b->size <= PLAIN_MAX) {
 		b->delivered += ring_sim_drain(rx, RING);
 	} else {
 		uint32_t id, len;
@@ -308,13 +310,18 @@ static void report(struct bench *b, unsigned rounds, double seconds, bool json)
 		copy[i] = run_memcpy(b, span);
 		ratio[i] = gbit[i] / copy[i];
 	}
-	printf(json ? "{\"size\":%u,\"set\":%zu,\"ns_per_frame\":%.1f,\"mpps\":%.3f,\"gbit\":%.1f,"
-		      "\"memcpy_gbit\":%.1f,\"of_memcpy\":%.3f,\"rounds\":%u}\n"
-		    : "%6u B frames, set %9zu B: %8.1f ns/frame %7.3f Mpps %7.1f Gbit/s; memcpy "
-		      "%7.1f "
-		      "Gbit/s; %.3f of it (medians of %u)\n",
-		b->size, 2 * b->a.set, median(ns, rounds), 1e3 / ns[rounds / 2],
-		median(gbit, rounds), median(copy, rounds), median(ratio, rounds), rounds);
+	double t = median(ns, rounds), g = median(gbit, rounds), c = median(copy, rounds);
+	double r = median(ratio, rounds);
+
+	if (json)
+		printf("{\"size\":%u,\"set\":%zu,\"ns_per_frame\":%.1f,\"mpps\":%.3f,"
+		       "\"gbit\":%.1f,\"memcpy_gbit\":%.1f,\"of_memcpy\":%.3f,"
+		       "\"frames\":%" PRIu64 ",\"rounds\":%u}\n",
+			b->size, 2 * b->a.set, t, 1e3 / t, g, c, r, b->delivered, rounds);
+	else
+		printf("%6u B frames, set %9zu B: %8.1f ns/frame %7.3f Mpps %7.1f Gbit/s; "
+		       "memcpy %7.1f Gbit/s; %.3f of it (medians of %u)\n",
+			b->size, 2 * b->a.set, t, 1e3 / t, g, c, r, rounds);
 }
 
 int main(int argc, char **argv)
