@@ -3,15 +3,15 @@
  * bench/switch: the switch alone, in one thread: a model driver on either side, two virtio-net
  * devices and the fabric between them. What is timed is everything from "the sender's driver adds a
  * buffer" to "the receiver's driver has taken it and posted a new one". Beside it, in the same run
- *and in turn, memcpy in 64 KiB blocks over the same addresses: the floor of any switch that copies
- *once.
+ * and in turn, memcpy in 64 KiB blocks over the same addresses: the floor of any switch that copies
+ * once.
  *
  *	switch [--size BYTES] [--set BYTES] [--seconds S] [--rounds N] [--json]
  *
  * Frames above 1518 bytes are TCPv4 super-packets with segments of 1448 bytes, as a header piece
- *and fragments of 4 KiB, received into mergeable buffers of 4 KiB; smaller ones are single pieces
- *into buffers of 2 KiB. For counting instructions, `device_turn` holds all of the device's work and
- *nothing of the drivers': valgrind --tool=callgrind --toggle-collect=device_turn.
+ * and fragments of 4 KiB, received into mergeable buffers of 4 KiB; smaller ones are single pieces
+ * into buffers of 2 KiB. For counting instructions, `device_turn` holds all of the device's work and
+ * nothing of the drivers': valgrind --tool=callgrind --toggle-collect=device_turn.
  */
 #include <getopt.h>
 #include <inttypes.h>

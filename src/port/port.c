@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * port: identity, counters, the checked pull and the fitted push. It owns what every kind of port
- *has in common and must not know a ring, a socket or the switch.
+ * has in common and must not know a ring, a socket or the switch.
  *
  * port_push() takes a run of frames apart into three kinds of pieces, in order:
  *
@@ -11,7 +11,7 @@
  *	         from the segment at which it stopped
  *
  * A piece that is not taken whole ends the push. Every frame is taken, dropped or left exactly
- *once.
+ * once.
  */
 #include "port/port.h"
 

@@ -7,12 +7,12 @@
  *	burst head[i]:  [ room .... | 12-byte header | head, 128 bytes ]    arena: [ the rest ]
  *
  * so the only copy before the receiver's is the kernel's own. The arena is a stack of tails,
- *emptied when everything lent is settled. What settle gives back stays where it is and is
- *remembered in `kept`; the next pull lends it again before it reads anything new.
+ * emptied when everything lent is settled. What settle gives back stays where it is and is
+ * remembered in `kept`; the next pull lends it again before it reads anything new.
  *
  * Waking: the descriptor is watched edge-triggered, for good, so arming costs no system call.
  *`empty` says that the kernel had nothing at the last read and no edge came since; only then may we
- *sleep.
+ * sleep.
  *
  * Link: up while the descriptor works. A write says EIO when the interface was set down, and the
  * kernel reports EPOLLOUT again when it comes up. A deleted interface is gone for good.

@@ -9,9 +9,9 @@
  *
  * The namespace of a tap is that of the thread that opens /dev/net/tun, whoever uses the descriptor
  * later; so a child that enters it and passes the descriptor back is all it takes. The user
- *namespace that owns the network namespace is entered first only where our own rights are not
- *enough. The interface is set up by rtnetlink, so that no other program is needed. [Linux
- *Documentation/networking/tuntap.rst], setns(2), rtnetlink(7)
+ * namespace that owns the network namespace is entered first only where our own rights are not
+ * enough. The interface is set up by rtnetlink, so that no other program is needed. [Linux
+ * Documentation/networking/tuntap.rst], setns(2), rtnetlink(7)
  */
 #include <arpa/inet.h>
 #include <errno.h>

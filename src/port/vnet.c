@@ -3,7 +3,7 @@
  * vnet: the virtio-net header and feature bits, for both sides. It knows neither rings nor sockets.
  *
  * The header, little-endian ("native" of legacy drivers is little-endian on all machines we run
- *on):
+ * on):
  *
  *	0      1         2        4         6           8            10
  *	flags  gso_type  hdr_len  gso_size  csum_start  csum_offset  [num_buffers]

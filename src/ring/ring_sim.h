@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * ring_sim: a model driver: the driver side of one split virtqueue, in plain memory, for tests,
- *fuzz targets and benchmarks. It keeps what it must remember outside of the shared block, so that a
- *test may spoil any byte of the block and still collect. It is quick enough to be the other half of
- *a benchmark: descriptors are taken and given back in ring order, indices are stored per batch.
+ * fuzz targets and benchmarks. It keeps what it must remember outside of the shared block, so that a
+ * test may spoil any byte of the block and still collect. It is quick enough to be the other half of
+ * a benchmark: descriptors are taken and given back in ring order, indices are stored per batch.
  *
  * The block that the caller gives is laid out as
  *

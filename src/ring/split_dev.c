@@ -12,11 +12,12 @@
  * marking: a chain that reads more descriptors than there are is one.
  *
  * Barriers come in pairs with the driver's:
- *	[avail]  acquire of avail->idx here; the driver stores entries and descriptors, then
- *releases it [used]   release of used->idx here; the driver acquires it, then reads used entries
- *and buffers [kick]   full, between avail_event (or the flag) and the re-check of avail->idx here;
- *the driver has one between avail->idx and avail_event [call]   full, between used->idx and
- *used_event (or the flag) here; the driver has one between used_event and its re-check of used->idx
+ *	[avail]  acquire of avail->idx here; the driver stores entries and descriptors, then releases it
+ *	[used]   release of used->idx here; the driver acquires it, then reads used entries and buffers
+ *	[kick]   full, between avail_event (or the flag) and the re-check of avail->idx here; the driver
+ *	         has one between avail->idx and avail_event
+ *	[call]   full, between used->idx and used_event (or the flag) here; the driver has one between
+ *	         used_event and its re-check of used->idx
  */
 #include "ring/vq.h"
 
