@@ -67,8 +67,8 @@ struct tap {
 	uint8_t *joined; /* FRAME_MAX: a frame of more pieces than one writev takes */
 	struct tap_kept kept[BURST_FRAMES]; /* ring, in order */
 	unsigned kept_at, nkept;
-	unsigned relent; /* of the kept ones, how many the burst on loan has */
-	struct iovec out[IOV_MAX];
+	unsigned relent;   /* of the kept ones, how many the burst on loan has */
+	struct iovec *out; /* [IOV_MAX]: of the write being made */
 };
 
 static struct tap *tap_of(struct portq *q)
@@ -194,20 +194,20 @@ static void tap_settle(struct portq *q, const struct burst *b, unsigned n)
 
 /* ---- take ----------------------------------------------------------------------------------- */
 
-/* The pieces of one write; a frame of too many pieces is joined first. */
+/* The pieces of one write in t->out; a frame of too many pieces is joined first. */
 static unsigned out_build(struct tap *t, const struct frame *f, uint8_t *hdr)
 {
-	unsigned n = 2;
+	struct iovec joined = {t->joined, f->tail_len};
 
 	t->out[0] = (struct iovec){hdr, TAP_HDR_LEN};
 	t->out[1] = (struct iovec){f->head, f->head_len};
 	if (f->ntail <= IOV_MAX - 2) {
 		memcpy(&t->out[2], f->tail, f->ntail * sizeof(*f->tail));
-		return n + f->ntail;
+		return 2u + f->ntail;
 	}
-	t->out[2] = (struct iovec){t->joined, f->tail_len};
-	frame_copy(f, f->head_len, f->tail_len, &t->out[2], 1, 0);
-	return n + 1;
+	frame_copy(f, f->head_len, f->tail_len, &joined, 1, 0);
+	t->out[2] = joined;
+	return 3;
 }
 
 static int tap_write(struct tap *t, const struct frame *f)
@@ -374,9 +374,10 @@ static struct tap *tap_new(
 	t->io.ready = tap_event;
 	t->change.run = tap_change;
 	t->joined = malloc(FRAME_MAX);
+	t->out = calloc(IOV_MAX, sizeof(*t->out));
 	if (posix_memalign((void **)&t->arena, 4096, ARENA_SIZE))
 		t->arena = NULL;
-	if (t->joined && t->arena)
+	if (t->joined && t->out && t->arena)
 		return t;
 	tap_free(&t->port);
 	return NULL;
@@ -419,5 +420,6 @@ void tap_free(struct port *port)
 	tap_close(port);
 	free(t->arena);
 	free(t->joined);
+	free(t->out);
 	free(t);
 }

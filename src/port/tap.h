@@ -11,15 +11,17 @@
 #include "port/port.h"
 
 struct tap_config {
-	const char *ifname;       /* 1 .. 15 bytes; created if it is not there */
-	const char *netns;        /* NULL: ours; a name of ip-netns(8), a process id, or a path */
-	const char *const *addr;  /* ADDR/LEN texts to add, NULL-terminated; NULL: none */
-	uint32_t mtu;             /* 0: leave at 1500 */
-	uint64_t off;             /* virtio feature bits not to use: guest_*: towards the kernel, host_*: from it */
+	const char *ifname;      /* 1 .. 15 bytes; created if it is not there */
+	const char *netns;       /* NULL: ours; a name of ip-netns(8), a process id, or a path */
+	const char *const *addr; /* ADDR/LEN texts to add, NULL-terminated; NULL: none */
+	uint32_t mtu;            /* 0: leave at 1500 */
+	uint64_t
+		off; /* virtio feature bits not to use: guest_*: towards the kernel, host_*: from it */
 };
 
 /* Opens, sets offloads, MTU, addresses, brings it up. The port's link follows the interface's IFF_UP. */
-int tap_open(struct port **, const char *name, const struct tap_config *, struct loop *, struct log *, struct err *);
+int tap_open(struct port **, const char *name, const struct tap_config *, struct loop *,
+	struct log *, struct err *);
 void tap_free(struct port *);
 
 #endif
