@@ -134,19 +134,25 @@ static const char *fds_check(const struct request *r, const struct vhost_user_ms
 	return nfds > max ? "more descriptors than the request takes" : NULL;
 }
 
+const char *vhost_user_check_header(const struct vhost_user_hdr *h)
+{
+	if ((h->flags & VHOST_USER_VERSION_MASK) != VHOST_USER_VERSION)
+		return "message of another protocol version";
+	if (h->flags & VHOST_USER_F_REPLY)
+		return "a reply where a request is due";
+	if (h->size > sizeof(((struct vhost_user_msg *)0)->u))
+		return "payload is larger than any request's";
+	return NULL;
+}
+
 const char *vhost_user_check(const struct vhost_user_msg *m, unsigned nfds)
 {
 	const struct request *r = request_find(m->hdr.request);
-	const char *reason;
+	const char *reason = vhost_user_check_header(&m->hdr);
 
-	if ((m->hdr.flags & VHOST_USER_VERSION_MASK) != VHOST_USER_VERSION)
-		return "message of another protocol version";
-	if (m->hdr.flags & VHOST_USER_F_REPLY)
-		return "a reply where a request is due";
-	if (m->hdr.size > sizeof(m->u))
-		return "payload is larger than any request's";
-	if (!r)
-		return NULL;
-	reason = size_check(r, m);
-	return reason ? reason : fds_check(r, m, nfds);
+	if (!reason && r)
+		reason = size_check(r, m);
+	if (!reason && r)
+		reason = fds_check(r, m, nfds);
+	return reason;
 }

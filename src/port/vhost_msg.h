@@ -105,6 +105,8 @@ struct vhost_user_msg {
 const char *vhost_user_name(uint32_t request);
 /* True if the request answers by itself; else NEED_REPLY asks for a u64. */
 bool vhost_user_has_reply(uint32_t request);
+/* What can be judged before the payload is there: version, direction, size. NULL if good, else a reason. */
+const char *vhost_user_check_header(const struct vhost_user_hdr *);
 /*
  * Check header and size of a received message: version, payload size for this request, descriptor
  * count. NULL if good, else a constant reason. Of an unknown request only the header is judged.

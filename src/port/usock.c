@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * usock: see usock.h. The mode is put on the socket before bind, so that the file is born with it
+ * (the kernel takes the process's umask off, but nothing can be added); what the umask took is put
+ * back before listen, while every connection is still refused. umask() itself is not touched: it
+ * belongs to the whole process, and this is a library.
+ */
+#include "port/usock.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#define BACKLOG 16 /* connections not yet accepted: all but one will be turned away */
+
+static int address_make(struct sockaddr_un *addr, const char *path, struct err *err)
+{
+	size_t len = strlen(path);
+
+	_Static_assert(sizeof(addr->sun_path) == USOCK_PATH_MAX + 1, "length of a socket path");
+	if (!len)
+		return err_set(err, EINVAL, "the path of the socket is empty");
+	if (len > USOCK_PATH_MAX)
+		return err_set(err, ENAMETOOLONG,
+			"path of a socket has %zu bytes, at most %d fit: %s", len, USOCK_PATH_MAX,
+			path);
+	memset(addr, 0, sizeof(*addr));
+	addr->sun_family = AF_UNIX;
+	memcpy(addr->sun_path, path, len);
+	return 0;
+}
+
+static int socket_make(struct err *err)
+{
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+
+	return fd >= 0 ? fd : err_set(err, errno, "cannot make a socket: %s", strerror(errno));
+}
+
+static int socket_reach(int fd, const struct sockaddr_un *addr)
+{
+	return connect(fd, (const struct sockaddr *)addr, sizeof(*addr)) ? -errno : 0;
+}
+
+/* 0: the file at `addr` was nobody's and is gone, bind again. */
+static int stale_remove(const struct sockaddr_un *addr, struct err *err)
+{
+	const char *path = addr->sun_path;
+	struct stat before, now;
+	int fd, r;
+
+	if (lstat(path, &before))
+		return errno == ENOENT ? 0 : err_set(err, errno, "%s: %s", path, strerror(errno));
+	if (!S_ISSOCK(before.st_mode))
+		return err_set(err, EEXIST,
+			"%s exists and is not a socket: choose another path, or remove it", path);
+	fd = socket_make(err);
+	if (fd < 0)
+		return fd;
+	r = socket_reach(fd, addr);
+	close(fd);
+	if (r == -ENOENT)
+		return 0;
+	if (r == 0 || r == -EAGAIN || r == -EPROTOTYPE)
+		return err_set(err, EADDRINUSE,
+			"%s is in use: a live process listens on it; stop it, or choose another "
+			"path",
+			path);
+	if (r != -ECONNREFUSED)
+		return err_set(err, -r, "%s is in use, and cannot be asked by whom: %s", path,
+			strerror(-r));
+	/* Whoever took it over in the meantime keeps it. */
+	if (lstat(path, &now) == 0 && now.st_dev == before.st_dev && now.st_ino == before.st_ino &&
+		unlink(path))
+		return err_set(
+			err, errno, "cannot remove the stale socket %s: %s", path, strerror(errno));
+	return 0;
+}
+
+static int path_bind(int fd, const struct sockaddr_un *addr, struct err *err)
+{
+	for (int tries = 0; tries < 2; tries++) {
+		int r;
+
+		if (bind(fd, (const struct sockaddr *)addr, sizeof(*addr)) == 0)
+			return 0;
+		if (errno == ENOENT)
+			return err_set(
+				err, ENOENT, "cannot listen on %s: no such folder", addr->sun_path);
+		if (errno != EADDRINUSE)
+			return err_set(err, errno, "cannot listen on %s: %s", addr->sun_path,
+				strerror(errno));
+		r = stale_remove(addr, err);
+		if (r)
+			return r;
+	}
+	return err_set(err, EADDRINUSE, "%s is in use: another process takes it over, too",
+		addr->sun_path);
+}
+
+/* Between bind and listen: nobody can connect yet. */
+static int file_prepare(
+	struct usock_file *file, const char *path, mode_t mode, gid_t group, struct err *err)
+{
+	struct stat st;
+
+	if (lstat(path, &st))
+		return err_set(err, errno, "%s: %s", path, strerror(errno));
+	file->dev = st.st_dev;
+	file->ino = st.st_ino;
+	if (group != (gid_t)-1 && group != st.st_gid && lchown(path, (uid_t)-1, group))
+		return err_set(err, errno, "cannot give %s to group %u: %s", path, (unsigned)group,
+			strerror(errno));
+	if ((st.st_mode & 07777) != mode && chmod(path, mode))
+		return err_set(err, errno, "cannot set mode %04o on %s: %s", (unsigned)mode, path,
+			strerror(errno));
+	return 0;
+}
+
+static bool file_is_ours(const struct usock_file *file, const char *path)
+{
+	struct stat st;
+
+	return lstat(path, &st) == 0 && st.st_dev == file->dev && st.st_ino == file->ino;
+}
+
+int usock_listen(
+	struct usock_file *file, const char *path, mode_t mode, gid_t group, struct err *err)
+{
+	struct sockaddr_un addr;
+	int fd, r;
+
+	r = address_make(&addr, path, err);
+	if (r)
+		return r;
+	fd = socket_make(err);
+	if (fd < 0)
+		return fd;
+	if (fchmod(fd, mode)) {
+		r = err_set(
+			err, errno, "cannot set mode %04o: %s", (unsigned)mode, strerror(errno));
+		goto close_fd;
+	}
+	r = path_bind(fd, &addr, err);
+	if (r)
+		goto close_fd;
+	r = file_prepare(file, path, mode, group, err);
+	if (r)
+		goto remove_file;
+	if (listen(fd, BACKLOG)) {
+		r = err_set(err, errno, "cannot listen on %s: %s", path, strerror(errno));
+		goto remove_file;
+	}
+	/* One that started at the same instant may have thought ours stale. */
+	if (file_is_ours(file, path))
+		return fd;
+	r = err_set(err, EADDRINUSE, "%s is in use: another process took it over", path);
+	goto close_fd;
+
+remove_file:
+	usock_remove(file, path);
+close_fd:
+	close(fd);
+	return r;
+}
+
+void usock_remove(const struct usock_file *file, const char *path)
+{
+	if (file_is_ours(file, path))
+		unlink(path);
+}
+
+int usock_connect(const char *path, struct err *err)
+{
+	struct sockaddr_un addr;
+	int fd, r;
+
+	r = address_make(&addr, path, err);
+	if (r)
+		return r;
+	fd = socket_make(err);
+	if (fd < 0)
+		return fd;
+	r = socket_reach(fd, &addr);
+	if (!r)
+		return fd;
+	close(fd);
+	return err_set(err, -r, "cannot connect to %s: %s", path, strerror(-r));
+}
