@@ -1,0 +1,246 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * vdev_rx: the guest's receive buffers: frames from the network are copied into chains the driver
+ * has made available. This is the one copy of the house, from the sender's memory to the
+ *receiver's.
+ *
+ * Chains are popped ahead for as many frames as the caller has, used in order, and what was not
+ *used goes back in flush. A frame is taken whole or not at all:
+ *
+ *	MRG_RXBUF      as many chains as it needs, each but the last filled to its capacity
+ *	without        exactly one chain; too small a chain costs the frame, not the chain
+ *
+ * Nothing is visible to the driver before flush, which publishes all used entries with one index
+ * store: never half a packet [T9]. [VIRTIO 1.2 5.1.6.3, 5.1.6.4], MECHANISMS 2.8
+ */
+#include "port/vdev_int.h"
+
+#include <string.h>
+
+#define RX_AHEAD 4  /* chains whose first lines are on their way */
+#define RX_BATCH 64 /* chains popped at once, unless one frame needs more */
+
+/* What is popped and not used goes back to the ring; the cache is empty then. */
+static void rx_return(struct vdev *v)
+{
+	if (v->rx_have > v->rx_used)
+		vq_dev_unpop(&v->vq[VDEV_RX], v->rx_have - v->rx_used);
+	v->rx_have = v->rx_used = v->rx_niov = 0;
+}
+
+/* How many chains `left` frames like the next one, of `need` bytes, may want. */
+static unsigned rx_want(const struct vdev *v, uint32_t need, unsigned left)
+{
+	unsigned per = v->mrg ? (need + v->rx_cap - 1) / v->rx_cap : 1;
+
+	if (likely(per == 1))
+		return left < RX_BATCH ? left : RX_BATCH;
+	if (per >= RX_BATCH)
+		return per < VDEV_RX_CACHE ? per : VDEV_RX_CACHE;
+	return per * (left < RX_BATCH / per ? left : RX_BATCH / per);
+}
+
+/* No chain that the ring could add would help: the cache was filled from the start, and is full. */
+static bool rx_cache_full(const struct vdev *v)
+{
+	return !v->rx_used && (v->rx_have == VDEV_RX_CACHE || BURST_IOV - v->rx_niov < CHAIN_MAX);
+}
+
+/* Pop more chains behind those at hand; false if there are none. */
+static bool rx_more(struct vdev *v, uint32_t need, unsigned left)
+{
+	struct vq_dev *vq = &v->vq[VDEV_RX];
+	unsigned want = rx_want(v, need, left), got;
+	struct chain *c;
+
+	if (v->rx_used == v->rx_have) {
+		v->rx_have = v->rx_used = v->rx_niov = 0;
+	} else if (VDEV_RX_CACHE - v->rx_have < want || BURST_IOV - v->rx_niov < CHAIN_MAX) {
+		want += v->rx_have - v->rx_used;
+		rx_return(v);
+		if (want > VDEV_RX_CACHE)
+			want = VDEV_RX_CACHE;
+	}
+	c = &v->rx_chain[v->rx_have];
+	got = vq_dev_pop(vq, c, want, &v->rx_iov[v->rx_niov], BURST_IOV - v->rx_niov);
+	if (unlikely(vq->broken)) {
+		vdev_break(v, VDEV_RX, vq->broken);
+		return false;
+	}
+	if (!got)
+		return false;
+	for (unsigned i = 0; i < got; i++) {
+		if (unlikely(c[i].nr || !c[i].wlen)) {
+			vdev_break(v, VDEV_RX,
+				c[i].nr ? "a receive chain has readable parts"
+					: "a receive chain has no writable byte");
+			return false;
+		}
+		if (i < RX_AHEAD)
+			__builtin_prefetch(c[i].iov->iov_base, 1);
+	}
+	v->rx_have += got;
+	v->rx_niov = (unsigned)(c[got - 1].iov + c[got - 1].nw - v->rx_iov);
+	v->rx_cap = c[got - 1].wlen;
+	return true;
+}
+
+/* The usual case: the next chain is one piece that holds all of it. */
+static inline void rx_put_one(struct vdev *v, const struct frame *f, uint32_t need)
+{
+	const struct chain *c = &v->rx_chain[v->rx_used++];
+	uint8_t *to = c->iov->iov_base;
+	uint8_t hdr[VNET_HDR_MAX];
+
+	if (v->rx_used + RX_AHEAD <= v->rx_have)
+		__builtin_prefetch(c[RX_AHEAD].iov->iov_base, 1);
+	vnet_hdr_build(hdr, &f->off, v->port.accepts, 1);
+	memcpy(to, hdr, 8);
+	memcpy(to + 8, hdr + 8, 2);
+	if (likely(v->hdr_len == VNET_HDR_MAX))
+		memcpy(to + 10, hdr + 10, 2);
+	to += v->hdr_len;
+	memcpy(to, f->head, f->head_len);
+	to += f->head_len;
+	for (uint32_t left = f->tail_len, i = 0; left; i++) {
+		uint32_t n = f->tail[i].iov_len < left ? (uint32_t)f->tail[i].iov_len : left;
+
+		memcpy(to, f->tail[i].iov_base, n);
+		to += n;
+		left -= n;
+	}
+	vq_dev_put(&v->vq[VDEV_RX], c->id, need);
+}
+
+/* Chains at hand that hold `need` bytes, popping more as needed; 0: the ring has too little. */
+static unsigned rx_gather(struct vdev *v, uint32_t need, unsigned left)
+{
+	do {
+		uint64_t cap = 0;
+
+		for (unsigned k = v->rx_used; k < v->rx_have; k++) {
+			cap += v->rx_chain[k].wlen;
+			if (cap >= need)
+				return k + 1 - v->rx_used;
+			if (!v->mrg)
+				return 0;
+		}
+	} while (!rx_cache_full(v) && rx_more(v, need, left));
+	return 0;
+}
+
+/* Copy header and frame across the pieces of `n` chains, which lie one after the other. */
+static void rx_put_many(struct vdev *v, const struct frame *f, uint32_t need, unsigned n)
+{
+	const struct chain *c = &v->rx_chain[v->rx_used], *last = c + n - 1;
+	struct frame whole = *f; /* the header goes into the room before the head */
+
+	whole.head -= v->hdr_len;
+	whole.head_len = (uint16_t)(whole.head_len + v->hdr_len);
+	if (likely(v->hdr_len == VNET_HDR_MAX)) {
+		vnet_hdr_build(whole.head, &f->off, v->port.accepts, (uint16_t)n);
+	} else {
+		uint8_t hdr[VNET_HDR_MAX];
+
+		vnet_hdr_build(hdr, &f->off, v->port.accepts, 0);
+		memcpy(whole.head, hdr, v->hdr_len);
+	}
+	frame_copy(&whole, 0, need, c->iov, (unsigned)(last->iov + last->nw - c->iov), 0);
+	for (; c < last; c++) {
+		vq_dev_put(&v->vq[VDEV_RX], c->id, c->wlen);
+		need -= c->wlen;
+	}
+	vq_dev_put(&v->vq[VDEV_RX], last->id, need);
+	v->rx_used += n;
+}
+
+/* Any frame, any chains. False: no room, nothing of it was taken. */
+static bool rx_put(struct vdev *v, const struct frame *f, uint32_t need, unsigned left)
+{
+	unsigned n = rx_gather(v, need, left);
+
+	if (n) {
+		rx_put_many(v, f, need, n);
+		return true;
+	}
+	if (v->broken)
+		return false;
+	if (rx_cache_full(v) || (!v->mrg && v->rx_used < v->rx_have)) {
+		port_drop_out(&v->port.q, f, DROP_BUFFER_SMALL);
+		return true;
+	}
+	return false;
+}
+
+unsigned vdev_push(struct portq *q, const struct frame *f, unsigned n)
+{
+	struct vdev *v = vdev_of(q);
+	unsigned i;
+
+	if (unlikely(!v->rx_live))
+		return 0;
+	if (v->vq[VDEV_RX].armed)
+		vq_dev_disarm(&v->vq[VDEV_RX]);
+	v->rx_short = 0;
+	for (i = 0; i < n; i++) {
+		uint32_t need = v->hdr_len + frame_len(&f[i]);
+		const struct chain *c;
+
+		if (v->rx_used == v->rx_have && !rx_more(v, need, n - i))
+			break;
+		c = &v->rx_chain[v->rx_used];
+		if (likely(c->nw == 1 && c->wlen >= need))
+			rx_put_one(v, &f[i], need);
+		else if (!rx_put(v, &f[i], need, n - i))
+			break;
+	}
+	if (i < n)
+		v->rx_short = v->rx_have - v->rx_used + 1;
+	return i;
+}
+
+void vdev_flush(struct portq *q)
+{
+	struct vdev *v = vdev_of(q);
+	struct vq_dev *vq = &v->vq[VDEV_RX];
+
+	unsigned staged = (uint16_t)(vq->used_staged - vq->used_idx);
+
+	rx_return(v);
+	if (!staged)
+		return;
+	q->out.bufs += staged;
+	if (unlikely(gmem_faulted(&v->mem))) {
+		vq->used_staged = vq->used_idx; /* zeros instead of frames are not delivered */
+		vdev_break(v, VDEV_RX, "guest memory was truncated");
+		return;
+	}
+	if (vq_dev_publish(vq) && v->notify) {
+		q->out.notify++;
+		v->notify(v->ctx, VDEV_RX);
+	}
+}
+
+bool vdev_arm_room(struct portq *q, uint32_t need)
+{
+	struct vdev *v = vdev_of(q);
+	struct vq_dev *vq = &v->vq[VDEV_RX];
+	uint64_t chains = 1;
+	unsigned quarter = vq->size / 4;
+	bool more;
+
+	if (!v->rx_live)
+		return false;
+	vdev_flush(q);
+	if (v->mrg)
+		chains = ((uint64_t)need + v->hdr_len + v->rx_cap - 1) / v->rx_cap;
+	if (chains > quarter)
+		chains = quarter;
+	/* what was too little when a frame did not fit is too little still */
+	if (chains < v->rx_short)
+		chains = v->rx_short;
+	more = vq_dev_arm(vq, chains ? (unsigned)chains : 1);
+	if (unlikely(vq->broken))
+		vdev_break(v, VDEV_RX, vq->broken);
+	return more;
+}
