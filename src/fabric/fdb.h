@@ -25,11 +25,14 @@ struct fdb_entry {
 
 struct fdb *fdb_new(uint64_t seed, uint32_t age_sec); /* NULL: no memory */
 void fdb_free(struct fdb *);
+/* Fetch what fdb_find and fdb_learn will read: for a batch of lookups. */
+void fdb_prefetch(const struct fdb *, uint64_t mac, uint16_t vlan);
 /* Port of the address, or -1. `mac` as eth_u48. */
 int fdb_find(const struct fdb *, uint64_t mac, uint16_t vlan, nsec_t now);
 /* Seen as a source on `port`: learn, refresh or move. True if it moved from another port. */
 bool fdb_learn(struct fdb *, uint64_t mac, uint16_t vlan, unsigned port, nsec_t now);
 void fdb_forget_port(struct fdb *, unsigned port);
+/* Addresses the port owns, aged ones not yet displaced included. */
 unsigned fdb_count(const struct fdb *, unsigned port);
 /* Walk living entries: *cursor starts at 0; false at the end. */
 bool fdb_next(const struct fdb *, nsec_t now, uint32_t *cursor, struct fdb_entry *);
