@@ -23,6 +23,7 @@
 #include "fabric/fabric.h"
 #include "port/vdev.h"
 #include "ring/ring_sim.h"
+#include "wire/bytes.h"
 
 #define RING      256
 #define PLAIN_MAX 1518u

@@ -21,8 +21,16 @@
 #define ACCEPT_ALL  63u
 
 /*
+ * Segments a super-packet may make. UDP: what Linux makes and takes. TCP: 64 KiB at the smallest MTU
+ * (68) are 2340; capped, because gso_size 1 would make 65000 frames out of one descriptor.
+ */
+#define GSO_UDP_SEGMENTS 128
+#define GSO_TCP_SEGMENTS 4096
+
+/*
  * Check the offload fields of a lent frame against its real headers; may pull. Sets f->off to what
- * the headers really say: hdr_len exact, gso cleared where the payload is not longer than gso_size,
+ * the headers really say: hdr_len exact (for a lone checksum only if it is TCP's or UDP's own, else
+ * 0), gso cleared where the payload is not longer than gso_size, the ECN bit as CWR in the header,
  * csum fields 0 without NEEDS_CSUM; DATA_VALID stays (a virtio driver may not set it, so the device
  * port clears it when it decodes a header; the kernel behind a tap may). GSO without NEEDS_CSUM is
  * refused (BAD_HDR): no feature set allows it.
@@ -83,16 +91,17 @@ struct fit {
  */
 unsigned fit_segments(const struct frame *);
 /*
- * Fill fit->f[] with segments `first` .. of a super-packet, at most FIT_BATCH (fewer where FIT_IOV
- * runs out), resumable at any segment: calling with first = 0, then with what was taken so far, gives
- * the same frames as one go. With `accepts` having ACCEPT_CSUM the segments carry NEEDS_CSUM and the
- * folded pseudo-header sum; else their checksum is finished. Returns DROP_NONE and fit->n >= 1, or the
- * reason why it cannot be segmented: SYN, RST or URG set, an IP fragment, ... (MECHANISMS 2.14).
+ * Fill fit->f[], from empty, with segments `first` .. of a checked super-packet, at most FIT_BATCH
+ * (fewer where FIT_IOV runs out), resumable at any segment: calling with first = 0, then with what was
+ * taken so far, gives the same frames as one go. With `accepts` having ACCEPT_CSUM the segments carry
+ * NEEDS_CSUM and the folded pseudo-header sum; else their checksum is finished. Returns DROP_NONE and
+ * fit->n >= 1, or the reason why it cannot be segmented: SYN, RST or URG set, an IP fragment, ...
+ * (MECHANISMS 2.14).
  */
 enum drop fit_segment(struct fit *, const struct frame *, unsigned first, unsigned accepts);
 /*
- * Append a copy of one frame with its checksum finished to the batch. DROP_NONE, or why not;
- * fit->n < FIT_BATCH, niov + ntail <= FIT_IOV on entry.
+ * Append one checked frame with its checksum finished to the batch: a head of its own, the frame's own
+ * tail. DROP_NONE, or why not; fit->n < FIT_BATCH on entry.
  */
 enum drop fit_csum(struct fit *, const struct frame *);
 static inline void fit_reset(struct fit *fit)
