@@ -1,0 +1,251 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * cmd: the table, and what walks it.
+ */
+#include "app/cmd.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "app/ctl.h"
+#include "app/help.h"
+#include "app/words.h"
+#include "port/port.h"
+
+const struct cmd cmds[] = {
+	{"run", "[PORT...]", "run a network with these ports until it is told to end",
+		"Opens every port, prints one line when all sockets listen, and serves them until\n"
+		"SIGTERM, SIGINT or weft stop; then removes its sockets. More ports can be added "
+		"with\n"
+		"weft add while it runs. Each network has a name (-n) and one process.",
+		0, CMD_ARGS, true, word_run,
+		{{"--poll-us", "N", "poll N microseconds after the last frame before sleeping"},
+			{"--wait-us", "N",
+				"a sender waits so long for a full receiver, 0: never; default "
+				"1000"},
+			{"-v", NULL, "log links and sessions, too"}}},
+	{"add", "PORT...", "add ports to the running network",
+		"Takes the same words as weft run. All that come before a wrong one are added.", 1,
+		CMD_ARGS, false, word_add, {{0}}},
+	{"del", "NAME...", "take ports out of the running network",
+		"The port's session ends and its socket file is removed.", 1, CMD_ARGS, false,
+		word_del, {{0}}},
+	{"show", "[ports|fdb|drops|stats|switch|process]", "show the running network",
+		"Without a topic: the ports. With --json: stable names; without a topic "
+		"everything.",
+		0, 1, false, word_show,
+		{{"--json", NULL, "for programs"},
+			{"-v", NULL, "more of it: sockets, all features"}}},
+	{"wait", "NAME", "wait until a port's link is up",
+		"Ends with status 1 when the time is over, and says what is missing.", 1, 1, false,
+		word_wait, {{"-t", "SECONDS", "at most so long; default: for ever"}}},
+	{"args", "qemu|uml|cloud-hypervisor|libvirt NAME",
+		"print the exact arguments that plug a guest into a port",
+		"Shared memory included; guest memory is taken as 1 GiB where it must be named.", 2,
+		2, false, word_args, {{0}}},
+	{"why", "A B", "explain whether and how two ports reach each other",
+		"Link, features and addresses of both, what is done in software for each "
+		"direction, and\n"
+		"why the last frame was dropped.",
+		2, 2, false, word_why, {{0}}},
+	{"stop", "", "end the running network",
+		"Returns when its sockets are removed and its name is free again.", 0, 0, false,
+		word_stop, {{0}}},
+	{"help", "[WORD]", "explain everything, or one word", "", 0, 1, true, word_help,
+		{{"--man", NULL, "the manual page, as roff"}}},
+	{"version", "", "print the version", "", 0, 0, true, word_version, {{0}}},
+	{0},
+};
+
+const struct cmd *cmd_find(const char *word, struct err *err)
+{
+	const char *known[32], *closest;
+	char list[200] = "";
+	unsigned n = 0;
+	size_t at;
+
+	for (const struct cmd *c = cmds; c->word; c++) {
+		if (!strcmp(c->word, word))
+			return c;
+		at = strlen(list);
+		snprintf(list + at, sizeof(list) - at, "%s%s", n ? ", " : "", c->word);
+		known[n++] = c->word;
+	}
+	closest = words_closest(word, known, n);
+	err_set(err, EINVAL, "unknown word '%.60s'; %s%s%sknown: %s", word,
+		closest ? "did you mean '" : "", closest ? closest : "", closest ? "'? " : "",
+		list);
+	return NULL;
+}
+
+/* The option that `word` is, with its value or NULL if the value is the next word. */
+static const struct cmd_opt *opt_find(const struct cmd *cmd, const char *word, const char **value)
+{
+	const char *eq = strncmp(word, "--", 2) ? NULL : strchr(word, '=');
+	size_t len = eq ? (size_t)(eq - word) : strlen(word);
+
+	*value = eq ? eq + 1 : NULL;
+	for (unsigned i = 0; i < CMD_OPTS && cmd->opt[i].name; i++) {
+		if (strlen(cmd->opt[i].name) == len && !strncmp(cmd->opt[i].name, word, len))
+			return &cmd->opt[i];
+	}
+	return NULL;
+}
+
+static int parse_opt(struct cmd_call *call, const char *word, const char *next, bool *used_next)
+{
+	static const struct cmd_opt net = {"-n", "NET", NULL};
+	const char *known[CMD_OPTS + 1] = {"-n"}, *value;
+	const struct cmd_opt *opt = opt_find(call->cmd, word, &value);
+	unsigned n = 1;
+	char hint[160];
+
+	if (!strcmp(word, "-n"))
+		opt = &net;
+	for (unsigned i = 0; i < CMD_OPTS && call->cmd->opt[i].name; i++)
+		known[n++] = call->cmd->opt[i].name;
+	if (!opt)
+		return err_set(&call->err, EINVAL, "%s: unknown option '%.60s'%s", call->cmd->word,
+			word, words_hint(hint, sizeof(hint), word, known, n));
+	if (opt->form && !value) {
+		if (!next)
+			return err_set(&call->err, EINVAL, "%s: %s needs a value: %s %s",
+				call->cmd->word, opt->name, opt->name, opt->form);
+		value = next;
+		*used_next = true;
+	}
+	if (!opt->form && value)
+		return err_set(
+			&call->err, EINVAL, "%s: %s takes no value", call->cmd->word, opt->name);
+	if (opt == &net)
+		call->net_name = value;
+	else
+		call->opt[opt - call->cmd->opt] = value ? value : "";
+	return 0;
+}
+
+int cmd_parse(struct cmd_call *call, int argc, const char *const *argv)
+{
+	const struct cmd *cmd = call->cmd;
+	bool words_only = false;
+	int r;
+
+	for (int i = 1; i < argc; i++) {
+		bool used_next = false;
+
+		if (!words_only && !strcmp(argv[i], "--")) {
+			words_only = true;
+			continue;
+		}
+		if (!words_only && argv[i][0] == '-' && argv[i][1]) {
+			r = parse_opt(call, argv[i], i + 1 < argc ? argv[i + 1] : NULL, &used_next);
+			if (r)
+				return r;
+			i += used_next;
+			continue;
+		}
+		if (call->narg >= cmd->max || call->narg >= CMD_ARGS)
+			return err_set(&call->err, EINVAL,
+				"%s: '%.60s' is too much; right is: weft %s%s%s", cmd->word,
+				argv[i], cmd->word, *cmd->args ? " " : "", cmd->args);
+		call->arg[call->narg++] = argv[i];
+	}
+	if (call->narg < cmd->min)
+		return err_set(&call->err, EINVAL, "%s: needs %s; right is: weft %s %s", cmd->word,
+			cmd->args, cmd->word, cmd->args);
+	return port_name_check(call->net_name, &call->err);
+}
+
+int cmd_number(struct cmd_call *call, unsigned i, uint32_t max, uint32_t *n, uint32_t otherwise)
+{
+	const char *text = call->opt[i];
+	unsigned long x;
+	char *end;
+
+	*n = otherwise;
+	if (!text)
+		return 0;
+	errno = 0;
+	x = strtoul(text, &end, 10);
+	if (!isdigit((unsigned char)*text) || *end || errno || x > max)
+		return err_set(&call->err, EINVAL, "%s: %s %.60s: must be a number from 0 to %u",
+			call->cmd->word, call->cmd->opt[i].name, text, max);
+	*n = (uint32_t)x;
+	return 0;
+}
+
+int cmd_exec(struct cmd_call *call, int argc, const char *const *argv)
+{
+	call->cmd = cmd_find(argv[0], &call->err);
+	if (!call->cmd || cmd_parse(call, argc, argv))
+		return CMD_MISTAKE;
+	if (call->cmd->here != !call->net) {
+		err_set(&call->err, EINVAL, "'%s' does not run in the network", call->cmd->word);
+		return CMD_MISTAKE;
+	}
+	return call->cmd->run(call);
+}
+
+/* The command line. */
+
+static int main_run(struct cmd_call *call, int argc, const char *const *argv)
+{
+	const char *words[2] = {"help", NULL};
+
+	call->cmd = cmd_find(argv[0], &call->err);
+	if (!call->cmd)
+		return CMD_MISTAKE;
+	for (int i = 1; i < argc; i++) {
+		if (strcmp(argv[i], "-h") && strcmp(argv[i], "--help"))
+			continue;
+		words[1] = call->cmd->word;
+		return cmd_exec(call, 2, words);
+	}
+	if (call->cmd->here)
+		return cmd_exec(call, argc, argv);
+	/* Mistakes are told here, even if no network runs. */
+	if (cmd_parse(call, argc, argv))
+		return CMD_MISTAKE;
+	return ctl_ask(call->net_name, argc, argv, call->cwd, call->out, &call->err);
+}
+
+int cmd_main(int argc, const char *const *argv)
+{
+	struct cmd_call call = {.net_name = "default", .out = stdout};
+	static const char *const help[] = {"help"}, *const version[] = {"version"};
+	char cwd[4096];
+	int status;
+
+	call.cwd = getcwd(cwd, sizeof(cwd)) ? cwd : "/";
+	argv++;
+	argc--;
+	/* -n before the word is the same as after it */
+	if (argc >= 2 && !strcmp(argv[0], "-n")) {
+		call.net_name = argv[1];
+		argv += 2;
+		argc -= 2;
+	}
+	if (argc == 0) {
+		help_short(stdout);
+		return 0;
+	}
+	if (!strcmp(argv[0], "-h") || !strcmp(argv[0], "--help"))
+		argv = help, argc = 1;
+	else if (!strcmp(argv[0], "--version") || !strcmp(argv[0], "-V"))
+		argv = version, argc = 1;
+	status = main_run(&call, argc, argv);
+	if (fflush(stdout) && status == CMD_DONE)
+		status = CMD_FAILED;
+	if (call.err.text[0])
+		fprintf(stderr, "weft: %s%s\n", status == CMD_DONE ? "note: " : "", call.err.text);
+	return status;
+}
+
+int word_version(struct cmd_call *call)
+{
+	fprintf(call->out, "weft %s\n", WEFT_VERSION);
+	return CMD_DONE;
+}

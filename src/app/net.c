@@ -1,0 +1,265 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * net: owns the ports of one network. The table of kinds is the only place that knows how a
+ * concrete port is opened and freed.
+ */
+#include "app/net.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "app/words.h"
+#include "base/rand.h"
+#include "port/pcap.h"
+#include "port/tap.h"
+#include "port/vhost_be.h"
+
+static int open_vhost(struct port **port, struct net *net, const struct spec *s, struct err *err)
+{
+	struct vhost_be_config config = {
+		.path = s->path,
+		.server = s->server,
+		.mode = s->mode,
+		.group = s->group,
+		.dev = {.mtu = s->mtu, .off = s->off},
+	};
+
+	memcpy(config.dev.mac, s->mac, 6);
+	return vhost_be_open(port, s->name, &config, &net->loop, &net->log, err);
+}
+
+static int open_tap(struct port **port, struct net *net, const struct spec *s, struct err *err)
+{
+	struct tap_config config = {
+		.ifname = s->ifname,
+		.netns = s->netns,
+		.addr = s->addr[0] ? s->addr : NULL,
+		.mtu = s->mtu,
+		.off = s->off,
+	};
+
+	return tap_open(port, s->name, &config, &net->loop, &net->log, err);
+}
+
+static const char *missing_vhost(const struct port *port)
+{
+	return vhost_be_connected(port) ? "the driver is not ready" : "no front-end is connected";
+}
+
+static const char *missing_tap(const struct port *port)
+{
+	(void)port;
+	return "the interface is down";
+}
+
+static const struct {
+	int (*open)(struct port **, struct net *, const struct spec *, struct err *);
+	void (*free)(struct port *);
+	const char *(*missing)(const struct port *);
+} kinds[SPEC_KINDS] = {
+	[SPEC_VHOST_USER] = {open_vhost, vhost_be_free, missing_vhost},
+	[SPEC_TAP] = {open_tap, tap_free, missing_tap},
+};
+
+const char *net_port_missing(const struct net_port *p)
+{
+	return p->port->link ? "" : kinds[p->kind].missing(p->port);
+}
+
+static void net_link(void *ctx, struct port *port)
+{
+	struct net *net = ctx;
+	struct net_port *p = net_of_port(net, port);
+
+	log_say(&net->log, LOG_INFO, port->name, "link %s", port->link ? "up" : "down");
+	if (p && net->on_port)
+		net->on_port(net->on_port_ctx, p, false);
+}
+
+void net_config_init(struct net_config *c, const char *name)
+{
+	*c = (struct net_config){
+		.name = name,
+		.poll_us = NET_POLL_US,
+		.wait_us = WAIT_US_DEFAULT,
+		.age_sec = FDB_AGE_SEC,
+		.level = LOG_WARN,
+	};
+}
+
+int net_init(struct net *net, const struct net_config *c, struct err *err)
+{
+	struct fabric_config fc = {
+		.poll_us = c->poll_us, .wait_us = c->wait_us, .age_sec = c->age_sec};
+	int r;
+
+	memset(net, 0, sizeof(*net));
+	TAILQ_INIT(&net->ports);
+	r = port_name_check(c->name, err);
+	if (r)
+		return r;
+	strncpy(net->name, c->name, NAME_LEN - 1);
+	r = rundir_path(net->rundir, net->name, false, err);
+	if (r)
+		return r;
+	log_init(&net->log, c->level, c->sink, c->sink_ctx);
+	r = loop_init(&net->loop, err);
+	if (r)
+		return r;
+	rand_secret(&fc.seed, sizeof(fc.seed));
+	r = fabric_new(&net->fabric, &fc, &net->loop, &net->log, err);
+	if (r) {
+		loop_fini(&net->loop);
+		return r;
+	}
+	fabric_on_link(net->fabric, net_link, net);
+	return 0;
+}
+
+static void net_port_free(struct net *net, struct net_port *p)
+{
+	struct pcap *pcap = p->port->pcap;
+
+	if (net->on_port)
+		net->on_port(net->on_port_ctx, p, true);
+	TAILQ_REMOVE(&net->ports, p, entry);
+	net->nports--;
+	fabric_detach(net->fabric, p->port);
+	p->port->pcap = NULL;
+	pcap_close(pcap);
+	kinds[p->kind].free(p->port);
+	spec_fini(&p->spec);
+	free(p);
+}
+
+void net_fini(struct net *net)
+{
+	struct net_port *p;
+
+	while ((p = TAILQ_FIRST(&net->ports)))
+		net_port_free(net, p);
+	fabric_free(net->fabric);
+	net->fabric = NULL;
+	loop_fini(&net->loop);
+}
+
+struct net_port *net_of_port(struct net *net, const struct port *port)
+{
+	struct net_port *p;
+
+	TAILQ_FOREACH (p, &net->ports, entry) {
+		if (p->port == port)
+			return p;
+	}
+	return NULL;
+}
+
+struct net_port *net_find(struct net *net, const char *name, struct err *err)
+{
+	const char *known[PORTS_MAX];
+	struct net_port *p;
+	char hint[160];
+	unsigned n = 0;
+
+	TAILQ_FOREACH (p, &net->ports, entry) {
+		if (!strcmp(p->port->name, name))
+			return p;
+		if (n < PORTS_MAX)
+			known[n++] = p->port->name;
+	}
+	if (n)
+		words_hint(hint, sizeof(hint), name, known, n);
+	err_set(err, ENOENT, "network '%s' has no port '%.60s'%s", net->name, name,
+		n ? hint : "; it has none at all, see weft help add");
+	return NULL;
+}
+
+/* What must be unique is checked before anything is opened, so that a mistake touches nothing. */
+static int net_check_new(struct net *net, const struct spec *s, struct err *err)
+{
+	struct net_port *p;
+
+	if (net->nports == PORTS_MAX)
+		return err_set(err, ENOSPC, "network '%s' has %d ports, more are not possible",
+			net->name, PORTS_MAX);
+	TAILQ_FOREACH (p, &net->ports, entry) {
+		if (!strcmp(p->port->name, s->name))
+			return err_set(err, EEXIST,
+				"network '%s' has a port '%s' already; give this one another name=",
+				net->name, s->name);
+		if (p->kind == SPEC_VHOST_USER && s->kind == SPEC_VHOST_USER &&
+			!memcmp(p->spec.mac, s->mac, 6))
+			return err_set(err, EEXIST,
+				"the address %02x:%02x:%02x:%02x:%02x:%02x is port '%s''s already; "
+				"give "
+				"another mac=",
+				s->mac[0], s->mac[1], s->mac[2], s->mac[3], s->mac[4], s->mac[5],
+				p->port->name);
+	}
+	return 0;
+}
+
+static int net_open(struct net *net, struct net_port *p, struct err *err)
+{
+	struct pcap *pcap = NULL;
+	int r;
+
+	r = kinds[p->kind].open(&p->port, net, &p->spec, err);
+	if (r)
+		return r;
+	if (p->spec.pcap) {
+		r = pcap_open(&pcap, p->spec.pcap, p->spec.name, &net->loop, &net->log, err);
+		if (r)
+			goto close_port;
+		p->port->pcap = pcap;
+	}
+	TAILQ_INSERT_TAIL(&net->ports, p, entry);
+	net->nports++;
+	r = fabric_attach(net->fabric, p->port, err);
+	if (!r)
+		return 0;
+	TAILQ_REMOVE(&net->ports, p, entry);
+	net->nports--;
+close_port:
+	p->port->pcap = NULL;
+	pcap_close(pcap);
+	kinds[p->kind].free(p->port);
+	return r;
+}
+
+int net_add(struct net *net, const char *text, const char *cwd, struct err *err)
+{
+	struct spec_ctx ctx = {.net = net->name, .rundir = net->rundir, .cwd = cwd};
+	struct net_port *p = calloc(1, sizeof(*p));
+	char made[RUNDIR_PATH];
+	int r;
+
+	if (!p)
+		return err_set(err, ENOMEM, "no memory");
+	r = spec_parse(&p->spec, text, &ctx, err);
+	if (r)
+		goto free_port;
+	p->kind = p->spec.kind;
+	r = net_check_new(net, &p->spec, err);
+	if (!r && !strncmp(p->spec.path, net->rundir, strlen(net->rundir)))
+		r = rundir_path(made, net->name, true, err);
+	if (!r)
+		r = net_open(net, p, err);
+	if (!r)
+		return 0;
+	spec_fini(&p->spec);
+free_port:
+	free(p);
+	return r;
+}
+
+int net_del(struct net *net, const char *name, struct err *err)
+{
+	struct net_port *p = net_find(net, name, err);
+
+	if (!p)
+		return -ENOENT;
+	net_port_free(net, p);
+	return 0;
+}

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * rundir: where a network's sockets lie: $XDG_RUNTIME_DIR/weft/NET, for root without it
+ * /run/weft/NET, else /tmp/weft-UID/NET. Whatever is ours there is 0700, and checked: owner, kind,
+ * mode; /tmp is everybody's. Inside a user namespace the user is who he is outside, so that `weft
+ * show` finds a network that runs in one.
+ */
+#ifndef APP_RUNDIR_H
+#define APP_RUNDIR_H
+
+#include <stdbool.h>
+
+#include "base/err.h"
+
+#define RUNDIR_PATH 256 /* bytes with the NUL */
+
+/* The folder of a network, made if `make`. 0 or -errno; without `make` only the name is built. */
+int rundir_path(char path[RUNDIR_PATH], const char *net, bool make, struct err *);
+
+/*
+ * Make the folder and claim it for this process until `*lock` is closed. -EBUSY: another process
+ * has the network.
+ */
+int rundir_claim(char path[RUNDIR_PATH], const char *net, int *lock, struct err *);
+/* Remove the folder if it is empty, close the claim. */
+void rundir_release(const char *path, int lock);
+
+#endif

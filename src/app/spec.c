@@ -1,0 +1,459 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * spec: the table of kinds and keys, one parser per type of value, and one walk over the text.
+ *
+ *	text ---split, doubled commas undone---> words in spec->store ---table---> fields of the
+ *spec
+ *
+ * To add a key: a field in struct spec, a row in keys[]. To add a kind: its row in kinds[].
+ */
+#include "app/spec.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <grp.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "app/words.h"
+#include "port/port.h"
+#include "port/vnet.h"
+
+#define HINT 160
+
+struct spec_key;
+
+struct spec_in {
+	struct spec *spec;
+	const struct spec_ctx *ctx;
+	const char *kind; /* the word */
+	struct err *err;
+};
+
+typedef int (*value_fn)(struct spec_in *, const struct spec_key *, char *value, void *field);
+
+struct spec_key {
+	unsigned kinds; /* bit mask */
+	const char *name, *form;
+	value_fn parse;
+	size_t field; /* offset in struct spec */
+	uint64_t min, max;
+	const char *help;
+};
+
+struct spec_kind_row {
+	const char *name, *arg, *help;
+	int (*parse_arg)(struct spec_in *, const char *arg);
+};
+
+/* types of value */
+
+static int value_bad(
+	struct spec_in *in, const struct spec_key *key, const char *value, const char *right)
+{
+	return err_set(
+		in->err, EINVAL, "%s: %s=%s is not right: %s", in->kind, key->name, value, right);
+}
+
+static int value_switch(struct spec_in *in, const struct spec_key *key, char *value, void *field)
+{
+	bool on = !strcmp(value, "on");
+
+	if (!on && strcmp(value, "off"))
+		return value_bad(in, key, value, "must be on or off");
+	*(bool *)field = on;
+	return 0;
+}
+
+static int value_number(struct spec_in *in, const struct spec_key *key, char *value, void *field)
+{
+	char *end, right[64];
+	unsigned long long n;
+
+	errno = 0;
+	n = strtoull(value, &end, 10);
+	snprintf(right, sizeof(right), "must be a number from %llu to %llu",
+		(unsigned long long)key->min, (unsigned long long)key->max);
+	if (!isdigit((unsigned char)*value) || *end || errno || n < key->min || n > key->max)
+		return value_bad(in, key, value, right);
+	*(uint32_t *)field = (uint32_t)n;
+	return 0;
+}
+
+static int value_mode(struct spec_in *in, const struct spec_key *key, char *value, void *field)
+{
+	char *end;
+	unsigned long n;
+
+	n = strtoul(value, &end, 8);
+	if (!isdigit((unsigned char)*value) || *end || n > 0777)
+		return value_bad(in, key, value, "must be an octal mode such as 0600 or 0660");
+	*(mode_t *)field = (mode_t)n;
+	return 0;
+}
+
+static int value_group(struct spec_in *in, const struct spec_key *key, char *value, void *field)
+{
+	const struct group *g = getgrnam(value);
+	char *end;
+	unsigned long n = strtoul(value, &end, 10);
+
+	if (g)
+		n = g->gr_gid;
+	else if (!isdigit((unsigned char)*value) || *end || n >= UINT32_MAX)
+		return value_bad(in, key, value, "no such group; see getent group");
+	*(gid_t *)field = (gid_t)n;
+	return 0;
+}
+
+static int value_mac(struct spec_in *in, const struct spec_key *key, char *value, void *field)
+{
+	static const char right[] = "must be six bytes like 52:54:00:12:34:56";
+	uint8_t mac[6];
+
+	if (strlen(value) != 17)
+		return value_bad(in, key, value, right);
+	for (unsigned i = 0; i < 6; i++) {
+		const char *at = value + 3 * i;
+		char byte[3] = {at[0], at[1], 0};
+
+		if (!isxdigit((unsigned char)at[0]) || !isxdigit((unsigned char)at[1]) ||
+			(i < 5 && at[2] != ':'))
+			return value_bad(in, key, value, right);
+		mac[i] = (uint8_t)strtoul(byte, NULL, 16);
+	}
+	if (mac[0] & 1)
+		return value_bad(
+			in, key, value, "it is a multicast address; the first byte must be even");
+	if (!memcmp(mac, "\0\0\0\0\0\0", 6))
+		return value_bad(in, key, value, "the zero address is nobody's");
+	memcpy(field, mac, 6);
+	return 0;
+}
+
+static int value_features(struct spec_in *in, const struct spec_key *key, char *value, void *field)
+{
+	(void)key;
+	return vnet_features_parse(value, field, in->err);
+}
+
+static int value_name(struct spec_in *in, const struct spec_key *key, char *value, void *field)
+{
+	int r;
+
+	(void)key;
+	r = port_name_check(value, in->err);
+	if (r)
+		return r;
+	snprintf(field, NAME_LEN, "%s", value);
+	return 0;
+}
+
+static int value_text(struct spec_in *in, const struct spec_key *key, char *value, void *field)
+{
+	if (!*value)
+		return value_bad(in, key, value, "must not be empty");
+	*(const char **)field = value;
+	return 0;
+}
+
+/* "a+b+c" into pointers; the addresses themselves are judged by whoever sets them */
+static int value_list(struct spec_in *in, const struct spec_key *key, char *value, void *field)
+{
+	const char **list = field;
+	unsigned n = 0;
+	char *save = NULL, *word;
+
+	for (word = strtok_r(value, "+", &save); word; word = strtok_r(NULL, "+", &save)) {
+		if (n == SPEC_ADDRS)
+			return value_bad(in, key, word, "too many addresses, 16 at most");
+		if (!strchr(word, '/'))
+			return value_bad(in, key, word,
+				"must be ADDRESS/PREFIX such as 10.0.0.1/24, several joined by +");
+		list[n++] = word;
+	}
+	if (!n)
+		return value_bad(in, key, value, "must be ADDRESS/PREFIX such as 10.0.0.1/24");
+	list[n] = NULL;
+	return 0;
+}
+
+/* the argument after KIND: */
+
+/* `text` against the folder `base`, unless it is absolute. */
+static int path_join(struct spec_in *in, char out[SPEC_PATH], const char *base, const char *text,
+	const char *end)
+{
+	int n;
+
+	if (*text == '/')
+		n = snprintf(out, SPEC_PATH, "%s%s", text, end);
+	else
+		n = snprintf(out, SPEC_PATH, "%s/%s%s", base, text, end);
+	if (n >= SPEC_PATH)
+		return err_set(in->err, ENAMETOOLONG,
+			"%s: the socket path of '%.100s' has %d bytes, at most %d are possible; "
+			"use a "
+			"shorter one, such as /tmp/NAME.sock",
+			in->kind, text, n, SPEC_PATH - 1);
+	return 0;
+}
+
+static int arg_socket(struct spec_in *in, const char *arg)
+{
+	struct spec *s = in->spec;
+	const char *base = strrchr(arg, '/');
+	size_t len;
+	int r;
+
+	if (!base) {
+		r = port_name_check(arg, in->err);
+		if (r)
+			return r;
+		if (!s->name[0])
+			snprintf(s->name, sizeof(s->name), "%s", arg);
+		return path_join(in, s->path, in->ctx->rundir, arg, ".sock");
+	}
+	r = path_join(in, s->path, in->ctx->cwd, arg, "");
+	if (r || s->name[0])
+		return r;
+	len = strlen(++base);
+	if (len > 5 && !strcmp(base + len - 5, ".sock"))
+		len -= 5;
+	if (len >= NAME_LEN)
+		len = NAME_LEN - 1;
+	memcpy(s->name, base, len);
+	if (port_name_check(s->name, NULL))
+		return err_set(in->err, EINVAL,
+			"%s: no port name can be made from '%.100s'; add name=NAME", in->kind, arg);
+	return 0;
+}
+
+static int arg_ifname(struct spec_in *in, const char *arg)
+{
+	struct spec *s = in->spec;
+	size_t len = strlen(arg);
+
+	if (len >= SPEC_IFNAME || strpbrk(arg, "/: \t%") || !strcmp(arg, ".") || !strcmp(arg, ".."))
+		return err_set(in->err, EINVAL,
+			"%s: '%.100s' cannot name an interface: 1 to 15 bytes without / : %% or "
+			"spaces",
+			in->kind, arg);
+	memcpy(s->ifname, arg, len + 1);
+	if (s->name[0])
+		return 0;
+	memcpy(s->name, arg, len + 1);
+	return port_name_check(s->name, in->err);
+}
+
+/* the tables */
+
+#define VHOST (1u << SPEC_VHOST_USER)
+#define TAP   (1u << SPEC_TAP)
+#define ANY   (VHOST | TAP)
+#define AT(f) offsetof(struct spec, f)
+
+static const struct spec_kind_row kinds[SPEC_KINDS] = {
+	[SPEC_VHOST_USER] = {"vhost-user", "NAME|PATH",
+		"a virtual machine's socket; a bare NAME lies in the runtime folder, a slash makes "
+		"it a "
+		"path",
+		arg_socket},
+	[SPEC_TAP] = {"tap", "IFNAME",
+		"a network interface of the host, made if it is not there and brought up",
+		arg_ifname},
+};
+
+static const struct spec_key keys[] = {
+	{ANY, "name", "NAME", value_name, AT(name), 0, 0,
+		"the port's name; default: NAME, the file's name without .sock, or IFNAME"},
+	{ANY, "pcap", "FILE", value_text, AT(pcap), 0, 0,
+		"capture to FILE (pcapng) with directions and drop reasons"},
+	{ANY, "mtu", "BYTES", value_number, AT(mtu), ETH_MTU_MIN, ETH_MTU_MAX,
+		"largest IP packet, 68 to 65535; default 1500"},
+	{ANY, "off", "FEATURE+...", value_features, AT(off), 0, 0,
+		"virtio features not to offer or not to use"},
+	{VHOST, "server", "on|off", value_switch, AT(server), 0, 0,
+		"off: connect to the socket, and again when it ends; default on: listen"},
+	{VHOST, "mac", "ADDRESS", value_mac, AT(mac), 0, 0,
+		"the address offered to the guest; default: made from the names"},
+	{VHOST, "mode", "OCTAL", value_mode, AT(mode), 0, 0, "of the socket file; default 0600"},
+	{VHOST, "group", "GROUP", value_group, AT(group), 0, 0, "of the socket file"},
+	{TAP, "netns", "NAME|PID|PATH", value_text, AT(netns), 0, 0,
+		"network namespace of the interface; default: weft's own"},
+	{TAP, "ip", "ADDR/LEN+...", value_list, AT(addr), 0, 0, "addresses to set, v4 or v6"},
+};
+#define N_KEYS (sizeof(keys) / sizeof(keys[0]))
+
+const char *spec_kind_name(enum spec_kind kind)
+{
+	return kinds[kind].name;
+}
+
+static int kind_find(struct spec_in *in, const char *word)
+{
+	const char *known[SPEC_KINDS];
+	char hint[HINT];
+
+	for (unsigned i = 0; i < SPEC_KINDS; i++) {
+		known[i] = kinds[i].name;
+		if (!strcmp(word, kinds[i].name)) {
+			in->spec->kind = (enum spec_kind)i;
+			in->kind = kinds[i].name;
+			return 0;
+		}
+	}
+	return err_set(in->err, EINVAL, "'%.60s' is not a kind of port%s", word,
+		words_hint(hint, sizeof(hint), word, known, SPEC_KINDS));
+}
+
+static const struct spec_key *key_find(struct spec_in *in, const char *word)
+{
+	const char *known[N_KEYS];
+	unsigned n = 0;
+	char hint[HINT];
+
+	for (unsigned i = 0; i < N_KEYS; i++) {
+		if (!(keys[i].kinds >> in->spec->kind & 1))
+			continue;
+		if (!strcmp(word, keys[i].name))
+			return &keys[i];
+		known[n++] = keys[i].name;
+	}
+	err_set(in->err, EINVAL, "%s: unknown key '%.60s'%s", in->kind, word,
+		words_hint(hint, sizeof(hint), word, known, n));
+	return NULL;
+}
+
+/* the walk */
+
+/* Cut the next part off *at: up to a single comma; doubled ones become one. NULL at the end. */
+static char *part_next(char **at)
+{
+	char *start = *at, *from, *to;
+
+	if (!start)
+		return NULL;
+	for (from = to = start; *from; *to++ = *from++) {
+		if (*from != ',')
+			continue;
+		if (from[1] != ',')
+			break;
+		from++;
+	}
+	*at = *from ? from + 1 : NULL;
+	*to = 0;
+	return start;
+}
+
+static int spec_set(struct spec_in *in, char *part, unsigned *seen)
+{
+	char *value = strchr(part, '=');
+	const struct spec_key *key;
+
+	if (!value)
+		return err_set(in->err, EINVAL, "%s: '%.60s' must be key=value", in->kind, part);
+	*value++ = 0;
+	key = key_find(in, part);
+	if (!key)
+		return -EINVAL;
+	if (*seen >> (key - keys) & 1)
+		return err_set(in->err, EINVAL, "%s: '%s' is given twice; once is right", in->kind,
+			key->name);
+	*seen |= 1u << (key - keys);
+	return key->parse(in, key, value, (char *)in->spec + key->field);
+}
+
+/* A relative file name starts where the user stands, not where the network was started. */
+static int spec_pcap(struct spec_in *in, char *room, size_t size)
+{
+	struct spec *s = in->spec;
+
+	if (!s->pcap || *s->pcap == '/')
+		return 0;
+	snprintf(room, size, "%s/%s", in->ctx->cwd, s->pcap);
+	s->pcap = room;
+	return 0;
+}
+
+static int spec_read(struct spec_in *in, char *text)
+{
+	static const uint8_t none[6];
+	struct spec *s = in->spec;
+	char *at = text, *part = part_next(&at), *arg = strchr(part, ':');
+	unsigned seen = 0;
+	int r;
+
+	if (arg)
+		*arg++ = 0;
+	r = kind_find(in, part);
+	if (r)
+		return r;
+	if (!arg || !*arg)
+		return err_set(in->err, EINVAL, "%s: needs %s: %s:%s", in->kind, kinds[s->kind].arg,
+			in->kind, kinds[s->kind].arg);
+	while ((part = part_next(&at))) {
+		r = spec_set(in, part, &seen);
+		if (r)
+			return r;
+	}
+	r = kinds[s->kind].parse_arg(in, arg);
+	if (r)
+		return r;
+	if (s->kind == SPEC_VHOST_USER) {
+		if (!memcmp(s->mac, none, 6))
+			port_mac_of_name(in->ctx->net, s->name, s->mac);
+		if (!s->mtu)
+			s->mtu = 1500;
+	}
+	return 0;
+}
+
+int spec_parse(struct spec *s, const char *text, const struct spec_ctx *ctx, struct err *err)
+{
+	struct spec_in in = {.spec = s, .ctx = ctx, .err = err, .kind = "port"};
+	size_t len = strlen(text) + 1, room = strlen(ctx->cwd) + len + 1;
+	int r;
+
+	*s = (struct spec){.server = true, .mode = 0600, .group = (gid_t)-1};
+	s->store = malloc(len + room);
+	if (!s->store)
+		return err_set(err, ENOMEM, "no memory");
+	memcpy(s->store, text, len);
+	r = spec_read(&in, s->store);
+	if (!r)
+		r = spec_pcap(&in, s->store + len, room);
+	if (r)
+		spec_fini(s);
+	return r;
+}
+
+void spec_fini(struct spec *s)
+{
+	free(s->store);
+	s->store = NULL;
+}
+
+void spec_explain(void (*line)(void *ctx, const char *term, const char *help), void *ctx)
+{
+	char term[80];
+
+	for (unsigned k = 0; k < SPEC_KINDS; k++) {
+		snprintf(term, sizeof(term), "%s:%s", kinds[k].name, kinds[k].arg);
+		line(ctx, term, kinds[k].help);
+		for (unsigned i = 0; i < N_KEYS; i++) {
+			if (keys[i].kinds != 1u << k)
+				continue;
+			snprintf(term, sizeof(term), "  %s=%s", keys[i].name, keys[i].form);
+			line(ctx, term, keys[i].help);
+		}
+	}
+	line(ctx, "any port", "");
+	for (unsigned i = 0; i < N_KEYS; i++) {
+		if (keys[i].kinds != ANY)
+			continue;
+		snprintf(term, sizeof(term), "  %s=%s", keys[i].name, keys[i].form);
+		line(ctx, term, keys[i].help);
+	}
+}

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * spec: the words that name a port, KIND[:ARG][,key=value]..., into a struct. A comma inside a
+ * value is doubled. One table of kinds and keys serves parsing, error texts, help and the man page.
+ * It opens nothing and touches no file.
+ */
+#ifndef APP_SPEC_H
+#define APP_SPEC_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <sys/types.h>
+
+#include "base/err.h"
+#include "base/limits.h"
+
+enum spec_kind { SPEC_VHOST_USER, SPEC_TAP, SPEC_KINDS };
+
+#define SPEC_PATH   108 /* bytes of a socket's path with its NUL: sockaddr_un */
+#define SPEC_IFNAME 16
+#define SPEC_ADDRS  16 /* addresses of a tap */
+
+struct spec {
+	enum spec_kind kind;
+	char name[NAME_LEN];
+	char path[SPEC_PATH];     /* vhost-user: absolute */
+	char ifname[SPEC_IFNAME]; /* tap */
+	bool server;
+	uint8_t mac[6];
+	uint32_t mtu; /* 0: not given (tap) */
+	uint64_t off;
+	mode_t mode;
+	gid_t group;                      /* (gid_t)-1: leave */
+	const char *netns;                /* NULL: ours */
+	const char *addr[SPEC_ADDRS + 1]; /* NULL-terminated */
+	const char *pcap;                 /* NULL: none; absolute */
+	char *store;                      /* what the pointers above point into */
+};
+
+struct spec_ctx {
+	const char *net;    /* the network's name: MAC addresses are made from it, too */
+	const char *rundir; /* where a bare NAME's socket goes */
+	const char *cwd;    /* what a relative path starts from */
+};
+
+/* 0, or -EINVAL (-ENOMEM, -ENAMETOOLONG) with one line. After 0, spec_fini when done. */
+int spec_parse(struct spec *, const char *text, const struct spec_ctx *, struct err *);
+void spec_fini(struct spec *);
+
+const char *spec_kind_name(enum spec_kind);
+
+/* The grammar for people, one line per kind and key: `line(ctx, term, help)`. */
+void spec_explain(void (*line)(void *ctx, const char *term, const char *help), void *ctx);
+
+#endif
