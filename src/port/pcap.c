@@ -20,23 +20,23 @@
 #include <time.h>
 #include <unistd.h>
 
-#define BLOCK_SECTION   0x0a0d0d0au
-#define BLOCK_INTERFACE 1u
-#define BLOCK_PACKET    6u
-#define BYTE_ORDER_MAGIC 0x1a2b3c4du
+#define BLOCK_SECTION     0x0a0d0d0au
+#define BLOCK_INTERFACE   1u
+#define BLOCK_PACKET      6u
+#define BYTE_ORDER_MAGIC  0x1a2b3c4du
 #define LINKTYPE_ETHERNET 1u
-#define OPT_END         0u
-#define OPT_COMMENT     1u
-#define OPT_USERAPPL    4u /* of a section */
-#define OPT_IF_NAME     2u /* of an interface */
-#define OPT_IF_TSRESOL  9u
-#define OPT_EPB_FLAGS   2u /* of a packet */
+#define OPT_END           0u
+#define OPT_COMMENT       1u
+#define OPT_USERAPPL      4u /* of a section */
+#define OPT_IF_NAME       2u /* of an interface */
+#define OPT_IF_TSRESOL    9u
+#define OPT_EPB_FLAGS     2u /* of a packet */
 
 #define SNAP        65549
-#define COMMENT_MAX 128                     /* all of its words together are shorter */
+#define COMMENT_MAX 128                           /* all of its words together are shorter */
 #define EPB_MAX     (SNAP + 3 + 64 + COMMENT_MAX) /* a packet block with its options */
 #define BUFFER_SIZE (256 * 1024)
-#define FLUSH_AFTER (200 * NSEC_PER_MSEC)   /* what a reader of the growing file may wait */
+#define FLUSH_AFTER (200 * NSEC_PER_MSEC) /* what a reader of the growing file may wait */
 
 struct pcap {
 	struct loop *loop;
@@ -267,12 +267,14 @@ static int file_open(const char *path, struct err *err)
 	int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0600);
 
 	if (fd < 0 && errno != ENXIO)
-		return err_set(err, errno, "pcap=%s: cannot write the capture file: %s", path, strerror(errno));
+		return err_set(err, errno, "pcap=%s: cannot write the capture file: %s", path,
+			strerror(errno));
 	if (fd < 0 || fstat(fd, &st) || S_ISFIFO(st.st_mode)) {
 		if (fd >= 0)
 			close(fd);
 		return err_set(err, EINVAL,
-			"pcap=%s: a pipe or a socket would stop the network when nobody reads it: give a file, and "
+			"pcap=%s: a pipe or a socket would stop the network when nobody reads it: "
+			"give a file, and "
 			"watch it with `tail -c +1 -f FILE | wireshark -k -i -`",
 			path);
 	}
@@ -288,8 +290,8 @@ static nsec_t calendar_offset(struct loop *loop)
 	return ts.tv_sec * NSEC_PER_SEC + ts.tv_nsec - loop_refresh(loop);
 }
 
-int pcap_open(struct pcap **out, const char *path, const char *port_name, struct loop *loop, struct log *log,
-	struct err *err)
+int pcap_open(struct pcap **out, const char *path, const char *port_name, struct loop *loop,
+	struct log *log, struct err *err)
 {
 	struct pcap *p;
 	int fd = file_open(path, err), rc;

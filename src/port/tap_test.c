@@ -1,0 +1,1036 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * tap_test: against the kernel itself, inside a user and network namespace of this process's own.
+ * We are 10.9.0.2 behind the tap; the kernel is 10.9.0.1 and does not know that it is being tested.
+ */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <ifaddrs.h>
+#include <linux/capability.h>
+#include <linux/rtnetlink.h>
+#include <net/if.h>
+#include <netinet/tcp.h>
+#include <netinet/udp.h>
+#include <poll.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <libmnl/libmnl.h>
+
+#include "base/rand.h"
+#include "port/tap.h"
+#include "port/vnet.h"
+#include "wire/csum.h"
+#include "wire/eth.h"
+
+#define SKIP_STATUS 77 /* meson's */
+#define IP_KERNEL   0x0a090001u
+#define IP_US       0x0a090002u
+#define PORT_US     4000
+#define PORT_KERNEL 5000
+#define L4          (ETH_HLEN + 20)
+
+static const uint8_t mac_us[6] = {2, 0, 0, 0, 0, 2};
+
+struct fixture {
+	struct loop loop;
+	struct log log;
+	struct port *port;
+	struct err err;
+	struct burst b;
+	unsigned next; /* of b not yet looked at */
+	unsigned ready, room, link, logged;
+	uint8_t mac[6]; /* the kernel's */
+	int udp;        /* bound to 10.9.0.1:PORT_KERNEL, connected to us */
+	uint8_t copy[FRAME_MAX];
+};
+
+static void on_ready(void *ctx, struct portq *q)
+{
+	(void)q;
+	((struct fixture *)ctx)->ready++;
+}
+
+static void on_room(void *ctx, struct portq *q)
+{
+	(void)q;
+	((struct fixture *)ctx)->room++;
+}
+
+static void on_link(void *ctx, struct port *p)
+{
+	(void)p;
+	((struct fixture *)ctx)->link++;
+}
+
+static const struct port_events events = {on_ready, on_room, on_link};
+
+static void on_log(void *ctx, enum log_level level, const char *tag, const char *text)
+{
+	(void)level;
+	(void)tag;
+	(void)text;
+	((struct fixture *)ctx)->logged++;
+}
+
+static const char *const addresses[] = {"10.9.0.1/24", "fd09::1/64", NULL};
+
+static struct fixture *fixture_new(void)
+{
+	struct fixture *fx = calloc(1, sizeof(*fx));
+
+	assert_non_null(fx);
+	assert_int_equal(loop_init(&fx->loop, &fx->err), 0);
+	log_init(&fx->log, LOG_INFO, on_log, fx);
+	fx->udp = -1;
+	return fx;
+}
+
+static void fixture_attach(struct fixture *fx, const struct tap_config *cfg)
+{
+	if (tap_open(&fx->port, "t", cfg, &fx->loop, &fx->log, &fx->err))
+		fail_msg("tap_open: %s", fx->err.text);
+	fx->port->events = &events;
+	fx->port->events_ctx = fx;
+	assert_true(fx->port->link);
+}
+
+static int if_ioctl(unsigned long request, struct ifreq *ifr, const char *ifname)
+{
+	int s = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0), rc;
+
+	snprintf(ifr->ifr_name, sizeof(ifr->ifr_name), "%s", ifname);
+	rc = ioctl(s, request, ifr);
+	close(s);
+	return rc;
+}
+
+static struct sockaddr_in in_addr(uint32_t ip, uint16_t port)
+{
+	return (struct sockaddr_in){
+		.sin_family = AF_INET, .sin_port = htons(port), .sin_addr.s_addr = htonl(ip)};
+}
+
+static int setup_with(void **state, uint64_t off)
+{
+	struct fixture *fx = fixture_new();
+	struct tap_config cfg = {.ifname = "tap9", .addr = addresses, .off = off};
+	struct ifreq ifr = {0};
+	struct sockaddr_in here = in_addr(IP_KERNEL, PORT_KERNEL), there = in_addr(IP_US, PORT_US);
+
+	fixture_attach(fx, &cfg);
+	assert_int_equal(if_ioctl(SIOCGIFHWADDR, &ifr, "tap9"), 0);
+	memcpy(fx->mac, ifr.ifr_hwaddr.sa_data, 6);
+	fx->udp = socket(AF_INET, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	assert_int_equal(bind(fx->udp, (struct sockaddr *)&here, sizeof(here)), 0);
+	assert_int_equal(connect(fx->udp, (struct sockaddr *)&there, sizeof(there)), 0);
+	*state = fx;
+	return 0;
+}
+
+static int setup(void **state)
+{
+	return setup_with(state, 0);
+}
+
+static int teardown(void **state)
+{
+	struct fixture *fx = *state;
+
+	if (fx->udp >= 0)
+		close(fx->udp);
+	tap_free(fx->port);
+	loop_fini(&fx->loop);
+	free(fx);
+	return 0;
+}
+
+/* ---- frames --------------------------------------------------------------------------------- */
+
+static void settle_all(struct fixture *fx)
+{
+	if (fx->b.n)
+		fx->port->ops->settle(&fx->port->q, &fx->b, fx->b.n);
+	fx->b.n = fx->next = 0;
+}
+
+/* Wait for the descriptors, then one round; false after three seconds of nothing. */
+static bool round_wait(struct fixture *fx)
+{
+	struct pollfd p = {.fd = fx->loop.epfd, .events = POLLIN};
+
+	if (poll(&p, 1, 3000) != 1)
+		return false;
+	loop_dispatch(&fx->loop, false);
+	return true;
+}
+
+static void pull(struct fixture *fx, unsigned max)
+{
+	fx->next = fx->b.n = fx->b.niov = 0;
+	fx->b.bytes = 0;
+	fx->port->ops->pull(&fx->port->q, &fx->b, max);
+}
+
+/* The next frame of this Ethernet type (and IP protocol): the kernel sends others of its own. */
+static struct frame *next_frame(struct fixture *fx, uint16_t type, uint8_t proto)
+{
+	for (;;) {
+		while (fx->next < fx->b.n) {
+			struct frame *f = &fx->b.f[fx->next++];
+			if (get_be16(f->head + 12) == type &&
+				(!proto || f->head[ETH_HLEN + 9] == proto))
+				return f;
+		}
+		settle_all(fx);
+		if (fx->port->ops->arm(&fx->port->q)) {
+			pull(fx, BURST_FRAMES);
+			continue;
+		}
+		if (!round_wait(fx))
+			fail_msg("no frame of type %04x from the kernel", type);
+	}
+}
+
+static void flatten(struct fixture *fx, const struct frame *f)
+{
+	struct iovec to = {fx->copy, sizeof(fx->copy)};
+
+	frame_copy(f, 0, frame_len(f), &to, 1, 0);
+}
+
+struct made {
+	struct frame f;
+	struct frame_head head;
+	struct iovec iov[1400];
+};
+
+/* A frame of `bytes`: its head made private, the rest in `pieces` tail pieces. */
+static void frame_make(struct made *m, uint8_t *bytes, uint32_t len, unsigned pieces)
+{
+	uint32_t head = len < FRAME_HEAD ? len : FRAME_HEAD, rest = len - head, at = head;
+
+	memset(&m->f, 0, sizeof(m->f));
+	memcpy(m->head.data, bytes, head);
+	m->f.head = m->head.data;
+	m->f.head_len = (uint16_t)head;
+	m->f.tail = m->iov;
+	m->f.tail_len = rest;
+	for (unsigned i = 0; rest && i < pieces; i++) {
+		uint32_t n = i + 1 == pieces ? len - at : rest / pieces;
+		m->iov[m->f.ntail++] = (struct iovec){bytes + at, n};
+		at += n;
+	}
+}
+
+static void eth_ip4(struct fixture *fx, uint8_t *p, uint8_t proto, uint32_t ip_len)
+{
+	struct csum c = {0};
+
+	memcpy(p, fx->mac, 6);
+	memcpy(p + 6, mac_us, 6);
+	put_be16(p + 12, ETH_TYPE_IP4);
+	p += ETH_HLEN;
+	memset(p, 0, 20);
+	p[0] = 0x45;
+	put_be16(p + 2, (uint16_t)ip_len);
+	p[8] = 64;
+	p[9] = proto;
+	put_be32(p + 12, IP_US);
+	put_be32(p + 16, IP_KERNEL);
+	csum_piece(&c, p, 20);
+	put_be16(p + 10, csum_end(&c));
+}
+
+static uint16_t pseudo(const uint8_t *ip, uint8_t proto, uint32_t len)
+{
+	struct csum c = {0};
+
+	csum_pseudo4(&c, ip + 12, ip + 16, proto, len);
+	return csum_fold(&c);
+}
+
+/* A UDP frame of `n` payload bytes whose checksum the receiver is to finish. Returns its length. */
+static uint32_t udp_make(struct fixture *fx, uint8_t *p, uint32_t n, uint8_t seed)
+{
+	eth_ip4(fx, p, IPPROTO_UDP, 20 + 8 + n);
+	put_be16(p + L4, PORT_US);
+	put_be16(p + L4 + 2, PORT_KERNEL);
+	put_be16(p + L4 + 4, (uint16_t)(8 + n));
+	put_be16(p + L4 + 6, pseudo(p + ETH_HLEN, IPPROTO_UDP, 8 + n));
+	for (uint32_t i = 0; i < n; i++)
+		p[L4 + 8 + i] = (uint8_t)(i * 7 + seed);
+	return L4 + 8 + n;
+}
+
+static void push_one(struct fixture *fx, const struct frame *f)
+{
+	assert_int_equal(fx->port->ops->push(&fx->port->q, f, 1), 1);
+	fx->port->ops->flush(&fx->port->q);
+}
+
+static void arp_answer(struct fixture *fx)
+{
+	uint8_t p[42];
+	struct made m;
+	struct frame *f = next_frame(fx, ETH_TYPE_ARP, 0);
+
+	assert_int_equal(get_be32(f->head + 38), IP_US);
+	memcpy(p, f->head + 6, 6);
+	memcpy(p + 6, mac_us, 6);
+	memcpy(p + 12, f->head + 12, 8);
+	put_be16(p + 20, 2);
+	memcpy(p + 22, mac_us, 6);
+	put_be32(p + 28, IP_US);
+	memcpy(p + 32, f->head + 22, 10);
+	frame_make(&m, p, sizeof(p), 1);
+	push_one(fx, &m.f);
+}
+
+/* The kernel knows our address from now on. */
+static void meet(struct fixture *fx)
+{
+	assert_int_equal(send(fx->udp, "hi", 2, 0), 2);
+	arp_answer(fx);
+	next_frame(fx, ETH_TYPE_IP4, IPPROTO_UDP);
+	settle_all(fx);
+}
+
+/* ---- from the kernel ------------------------------------------------------------------------ */
+
+static void datagram_comes_with_its_offload_fields(void **state)
+{
+	struct fixture *fx = *state;
+	uint8_t data[1000];
+	struct frame *f;
+
+	memset(data, 0x5a, sizeof(data));
+	meet(fx);
+	assert_int_equal(send(fx->udp, data, sizeof(data), 0), sizeof(data));
+	f = next_frame(fx, ETH_TYPE_IP4, IPPROTO_UDP);
+	assert_int_equal(f->drop, DROP_NONE);
+	assert_int_equal(frame_len(f), L4 + 8 + sizeof(data));
+	assert_int_equal(f->head_len, FRAME_HEAD);
+	assert_memory_equal(f->head, mac_us, 6);
+	assert_int_equal(f->off.flags, OFF_NEEDS_CSUM);
+	assert_int_equal(f->off.gso, OFF_GSO_NONE);
+	assert_int_equal(f->off.csum_start, L4);
+	assert_int_equal(f->off.csum_off, 6);
+	assert_int_equal(get_be16(f->head + L4 + 6),
+		pseudo(f->head + ETH_HLEN, IPPROTO_UDP, 8 + sizeof(data)));
+	flatten(fx, f);
+	assert_memory_equal(fx->copy + L4 + 8, data, sizeof(data));
+	settle_all(fx);
+}
+
+static void super_packet_comes_whole(void **state)
+{
+	struct fixture *fx = *state;
+	static uint8_t data[44 * 1400];
+	int segment = 1400;
+	struct frame *f;
+
+	if (!(fx->port->accepts & ACCEPT_USO4)) {
+		print_message("this kernel has no USO: skipped\n");
+		skip();
+	}
+	meet(fx);
+	for (unsigned i = 0; i < sizeof(data); i++)
+		data[i] = (uint8_t)(i / 251);
+	assert_int_equal(setsockopt(fx->udp, SOL_UDP, UDP_SEGMENT, &segment, sizeof(segment)), 0);
+	assert_int_equal(send(fx->udp, data, sizeof(data), 0), sizeof(data));
+	f = next_frame(fx, ETH_TYPE_IP4, IPPROTO_UDP);
+	assert_int_equal(frame_len(f), L4 + 8 + sizeof(data));
+	assert_int_equal(f->off.gso, OFF_GSO_UDP_L4);
+	assert_int_equal(f->off.gso_size, 1400);
+	flatten(fx, f);
+	assert_memory_equal(fx->copy + L4 + 8, data, sizeof(data));
+	settle_all(fx);
+}
+
+static int setup_plain(void **state)
+{
+	return setup_with(state, VNET_BIT(CSUM) | VNET_BIT(GUEST_CSUM));
+}
+
+static void without_csum_nothing_is_left_to_do(void **state)
+{
+	struct fixture *fx = *state;
+	struct csum c = {0};
+	struct frame *f;
+	int segment = 100;
+	uint8_t data[300] = {1, 2, 3};
+
+	assert_int_equal(fx->port->accepts, 0);
+	meet(fx);
+	assert_int_equal(setsockopt(fx->udp, SOL_UDP, UDP_SEGMENT, &segment, sizeof(segment)), 0);
+	/* Without checksum offload the kernel may refuse to make super-packets at all. */
+	if (send(fx->udp, data, sizeof(data), 0) < 0) {
+		segment = 0;
+		setsockopt(fx->udp, SOL_UDP, UDP_SEGMENT, &segment, sizeof(segment));
+		assert_int_equal(send(fx->udp, data, 100, 0), 100);
+	}
+	f = next_frame(fx, ETH_TYPE_IP4, IPPROTO_UDP);
+	assert_int_equal(frame_len(f), L4 + 8 + 100);
+	assert_int_equal(f->off.flags & OFF_NEEDS_CSUM, 0);
+	assert_int_equal(f->off.gso, OFF_GSO_NONE);
+	flatten(fx, f);
+	csum_pseudo4(&c, fx->copy + 26, fx->copy + 30, IPPROTO_UDP, 108);
+	csum_piece(&c, fx->copy + L4, 108);
+	assert_int_equal(csum_end(&c), 0);
+	settle_all(fx);
+}
+
+/* ---- settle --------------------------------------------------------------------------------- */
+
+/* A datagram that carries its number and its size, and bytes that follow from both. */
+static bool numbered_send(struct fixture *fx, uint32_t number, uint32_t size)
+{
+	static uint8_t data[60000];
+
+	put_be32(data, number);
+	put_be32(data + 4, size);
+	for (uint32_t i = 8; i < size; i++)
+		data[i] = (uint8_t)(number + i / 13);
+	return send(fx->udp, data, size, 0) == (ssize_t)size;
+}
+
+static void numbered_check(struct fixture *fx, const struct frame *f, uint32_t number)
+{
+	uint32_t size;
+
+	flatten(fx, f);
+	size = get_be32(fx->copy + L4 + 12);
+	assert_int_equal(get_be32(fx->copy + L4 + 8), number);
+	assert_int_equal(frame_len(f), L4 + 8 + size);
+	for (uint32_t i = 8; i < size; i++)
+		if (fx->copy[L4 + 8 + i] != (uint8_t)(number + i / 13))
+			fail_msg("frame %u differs at byte %u of %u", number, i, size);
+}
+
+static void given_back_frames_come_again_without_a_read(void **state)
+{
+	struct fixture *fx = *state;
+	struct portq *q = &fx->port->q;
+	uint64_t reads;
+
+	meet(fx);
+	for (unsigned i = 0; i < 5; i++)
+		assert_true(numbered_send(fx, i, 400 + i));
+	next_frame(fx, ETH_TYPE_IP4, IPPROTO_UDP);
+	assert_true(fx->b.n >= 5);
+	for (unsigned i = 0; i < 5; i++)
+		numbered_check(fx, &fx->b.f[fx->next - 1 + i], i);
+	/* what the network has done to heads meanwhile stays with them */
+	assert_true(frame_pull(&fx->b.f[fx->next + 1], 300));
+	q->port->ops->settle(q, &fx->b, fx->next - 1 + 2);
+	reads = q->in.bufs;
+	assert_true(q->port->ops->arm(q));
+	pull(fx, 2);
+	assert_int_equal(fx->b.n, 2);
+	numbered_check(fx, &fx->b.f[0], 2);
+	numbered_check(fx, &fx->b.f[1], 3);
+	q->port->ops->settle(q, &fx->b, 1);
+	pull(fx, 2);
+	assert_int_equal(fx->b.n, 2);
+	numbered_check(fx, &fx->b.f[0], 3);
+	numbered_check(fx, &fx->b.f[1], 4);
+	assert_int_equal(q->in.bufs, reads);
+	settle_all(fx);
+}
+
+static void any_order_of_settling_loses_nothing(void **state)
+{
+	struct fixture *fx = *state;
+	struct portq *q = &fx->port->q;
+	struct rand r;
+	const char *env = getenv("SEED");
+	uint64_t seed = env ? strtoull(env, NULL, 0) : 1;
+	uint32_t sent = 0, got = 0;
+	int segment = 1400;
+
+	print_message("SEED=%llu\n", (unsigned long long)seed);
+	rand_init(&r, seed);
+	meet(fx);
+	if (fx->port->accepts & ACCEPT_USO4)
+		assert_int_equal(
+			setsockopt(fx->udp, SOL_UDP, UDP_SEGMENT, &segment, sizeof(segment)), 0);
+	while (got < 1500) {
+		for (unsigned i = rand_below(&r, 12); i && sent < 1500; i--, sent++) {
+			bool big = (fx->port->accepts & ACCEPT_USO4) && !rand_below(&r, 3);
+			if (!numbered_send(fx, sent, 8 + rand_below(&r, big ? 59000 : 1300)))
+				break; /* the socket's buffer is full of frames we have not read */
+		}
+		loop_dispatch(&fx->loop, false);
+		pull(fx, 1 + rand_below(&r, BURST_FRAMES));
+		assert_true(fx->b.bytes <= BURST_BYTES + FRAME_MAX);
+		unsigned n = rand_below(&r, fx->b.n + 1);
+		for (unsigned i = 0, at = got; i < fx->b.n; i++) {
+			struct frame *f = &fx->b.f[i];
+			if (get_be16(f->head + 12) != ETH_TYPE_IP4 || f->head[23] != IPPROTO_UDP)
+				continue;
+			numbered_check(fx, f, at++);
+			got += i < n;
+		}
+		q->port->ops->settle(q, &fx->b, n);
+	}
+	assert_int_equal(sent, got);
+}
+
+static void idle_tap_wakes_nobody(void **state)
+{
+	struct fixture *fx = *state;
+	struct portq *q = &fx->port->q;
+	unsigned ready;
+
+	meet(fx);
+	/* until the kernel has told the network that it is there */
+	for (unsigned i = 0; i < 3; i++) {
+		while (q->port->ops->arm(q)) {
+			pull(fx, BURST_FRAMES);
+			settle_all(fx);
+		}
+		loop_dispatch(&fx->loop, false);
+	}
+	while (q->port->ops->arm(q)) {
+		pull(fx, BURST_FRAMES);
+		settle_all(fx);
+	}
+	ready = fx->ready;
+	assert_int_equal(send(fx->udp, "x", 1, 0), 1);
+	assert_true(round_wait(fx));
+	assert_int_equal(fx->ready, ready + 1);
+	assert_int_equal(
+		send(fx->udp, "y", 1, 0), 1); /* not armed: tells nobody, and is not lost */
+	loop_dispatch(&fx->loop, false);
+	assert_int_equal(fx->ready, ready + 1);
+	assert_true(q->port->ops->arm(q));
+	next_frame(fx, ETH_TYPE_IP4, IPPROTO_UDP);
+	next_frame(fx, ETH_TYPE_IP4, IPPROTO_UDP);
+	settle_all(fx);
+}
+
+/* ---- to the kernel -------------------------------------------------------------------------- */
+
+static void udp_expect(struct fixture *fx, uint32_t n, uint8_t seed)
+{
+	static uint8_t got[FRAME_MAX];
+	struct pollfd p = {.fd = fx->udp, .events = POLLIN};
+
+	assert_int_equal(poll(&p, 1, 3000), 1);
+	assert_int_equal(recv(fx->udp, got, sizeof(got), 0), n);
+	for (uint32_t i = 0; i < n; i++)
+		assert_int_equal(got[i], (uint8_t)(i * 7 + seed));
+}
+
+static void udp_push(
+	struct fixture *fx, uint32_t n, uint16_t gso_size, unsigned pieces, uint8_t seed)
+{
+	static uint8_t bytes[FRAME_MAX];
+	static struct made m;
+	uint32_t len = udp_make(fx, bytes, n, seed);
+
+	frame_make(&m, bytes, len, pieces);
+	m.f.off = (struct offload){
+		.flags = OFF_NEEDS_CSUM, .csum_start = L4, .csum_off = 6, .hdr_len = L4 + 8};
+	if (gso_size) {
+		m.f.off.gso = OFF_GSO_UDP_L4;
+		m.f.off.gso_size = gso_size;
+	}
+	push_one(fx, &m.f);
+}
+
+static void kernel_finishes_our_checksum(void **state)
+{
+	struct fixture *fx = *state;
+
+	meet(fx);
+	udp_push(fx, 1, 0, 1, 3);
+	udp_expect(fx, 1, 3);
+	udp_push(fx, 1400, 0, 3, 4);
+	udp_expect(fx, 1400, 4);
+	assert_int_equal(fx->port->q.drop_out[DROP_IO], 0);
+	assert_int_equal(fx->port->q.out.notify, fx->port->q.out.bufs);
+}
+
+static void kernel_takes_udp_super_packets(void **state)
+{
+	struct fixture *fx = *state;
+	int on = 1;
+
+	if (!(fx->port->accepts & ACCEPT_USO4)) {
+		print_message("this kernel has no USO: skipped\n");
+		skip();
+	}
+	meet(fx);
+	assert_int_equal(setsockopt(fx->udp, SOL_UDP, UDP_GRO, &on, sizeof(on)), 0);
+	udp_push(fx, 60000, 1400, 15, 5);
+	udp_expect(fx, 60000, 5);
+	udp_push(fx, 60000, 1400, 1300, 6); /* more pieces than a writev takes */
+	udp_expect(fx, 60000, 6);
+	assert_int_equal(fx->port->q.drop_out[DROP_IO], 0);
+}
+
+static uint32_t tcp_make(
+	struct fixture *fx, uint8_t *p, uint8_t flags, uint32_t seq, uint32_t ack, uint32_t n)
+{
+	eth_ip4(fx, p, IPPROTO_TCP, 40 + n);
+	p += L4;
+	memset(p, 0, 20);
+	put_be16(p, PORT_US);
+	put_be16(p + 2, PORT_KERNEL);
+	put_be32(p + 4, seq);
+	put_be32(p + 8, ack);
+	p[12] = 5 << 4;
+	p[13] = flags;
+	put_be16(p + 14, 65535);
+	put_be16(p + 16, pseudo(p - 20, IPPROTO_TCP, 20 + n));
+	return L4 + 20 + n;
+}
+
+static void tcp_push(struct fixture *fx, uint8_t *bytes, uint32_t len, uint16_t gso_size)
+{
+	static struct made m;
+
+	frame_make(&m, bytes, len, 4);
+	m.f.off = (struct offload){
+		.flags = OFF_NEEDS_CSUM, .csum_start = L4, .csum_off = 16, .hdr_len = L4 + 20};
+	if (gso_size) {
+		m.f.off.gso = OFF_GSO_TCPV4;
+		m.f.off.gso_size = gso_size;
+	}
+	push_one(fx, &m.f);
+}
+
+static int tcp_listen(void)
+{
+	struct sockaddr_in here = in_addr(IP_KERNEL, PORT_KERNEL);
+	int s = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), on = 1;
+
+	setsockopt(s, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
+	assert_int_equal(bind(s, (struct sockaddr *)&here, sizeof(here)), 0);
+	assert_int_equal(listen(s, 1), 0);
+	return s;
+}
+
+static void kernel_takes_tcp_super_packets(void **state)
+{
+	struct fixture *fx = *state;
+	static uint8_t bytes[FRAME_MAX], got[60 * 1024];
+	int listener = tcp_listen(), s;
+	size_t have = 0;
+	uint32_t ack;
+	struct frame *f;
+
+	meet(fx);
+	tcp_push(fx, bytes, tcp_make(fx, bytes, 0x02, 1000, 0, 0), 0); /* SYN */
+	f = next_frame(fx, ETH_TYPE_IP4, IPPROTO_TCP);
+	assert_int_equal(f->head[L4 + 13], 0x12);
+	ack = get_be32(f->head + L4 + 4) + 1;
+	settle_all(fx);
+	tcp_push(fx, bytes, tcp_make(fx, bytes, 0x10, 1001, ack, 0), 0); /* ACK */
+	s = accept(listener, NULL, NULL);
+	assert_true(s >= 0);
+	for (unsigned i = 0; i < sizeof(got); i++)
+		bytes[L4 + 20 + i] = (uint8_t)(i / 97);
+	tcp_push(fx, bytes, tcp_make(fx, bytes, 0x18, 1001, ack, sizeof(got)), 1448);
+	while (have < sizeof(got)) {
+		struct pollfd p = {.fd = s, .events = POLLIN};
+		assert_int_equal(poll(&p, 1, 3000), 1);
+		ssize_t n = recv(s, got + have, sizeof(got) - have, 0);
+		assert_true(n > 0);
+		have += (size_t)n;
+	}
+	assert_memory_equal(got, bytes + L4 + 20, sizeof(got));
+	close(s);
+	close(listener);
+}
+
+static void refused_write_is_a_counted_drop(void **state)
+{
+	struct fixture *fx = *state;
+	uint8_t bytes[60];
+	struct made m;
+
+	udp_make(fx, bytes, 1, 0);
+	frame_make(&m, bytes, L4 + 9, 1);
+	m.f.off = (struct offload){.flags = OFF_NEEDS_CSUM, .csum_start = 5000, .csum_off = 6};
+	push_one(fx, &m.f);
+	assert_int_equal(fx->port->q.drop_out[DROP_IO], 1);
+	assert_true(fx->port->ops->arm_room(&fx->port->q, 100));
+}
+
+/* ---- link ----------------------------------------------------------------------------------- */
+
+static void set_up(const char *ifname, bool up)
+{
+	struct ifreq ifr = {0};
+
+	assert_int_equal(if_ioctl(SIOCGIFFLAGS, &ifr, ifname), 0);
+	ifr.ifr_flags = (short)(up ? ifr.ifr_flags | IFF_UP : ifr.ifr_flags & ~IFF_UP);
+	assert_int_equal(if_ioctl(SIOCSIFFLAGS, &ifr, ifname), 0);
+}
+
+static void link_follows_the_interface(void **state)
+{
+	struct fixture *fx = *state;
+
+	meet(fx);
+	set_up("tap9", false);
+	udp_push(fx, 10, 0, 1, 0);
+	assert_int_equal(fx->port->q.drop_out[DROP_LINK_DOWN], 1);
+	assert_int_equal(fx->link, 0); /* not from inside a call */
+	loop_dispatch(&fx->loop, false);
+	assert_int_equal(fx->link, 1);
+	assert_false(fx->port->link);
+	pull(fx, BURST_FRAMES);
+	assert_int_equal(fx->b.n, 0);
+	set_up("tap9", true);
+	for (unsigned i = 0; i < 10 && !fx->port->link; i++)
+		assert_true(round_wait(fx));
+	assert_true(fx->port->link);
+	assert_int_equal(fx->link, 2);
+	udp_push(fx, 10, 0, 1, 9);
+	udp_expect(fx, 10, 9);
+}
+
+static void link_delete(const char *ifname)
+{
+	union {
+		struct nlmsghdr align;
+		char bytes[1024];
+	} buf;
+	struct nlmsghdr *nlh = mnl_nlmsg_put_header(buf.bytes);
+	struct ifinfomsg *ifi = mnl_nlmsg_put_extra_header(nlh, sizeof(*ifi));
+	struct mnl_socket *s = mnl_socket_open2(NETLINK_ROUTE, SOCK_CLOEXEC);
+
+	nlh->nlmsg_type = RTM_DELLINK;
+	nlh->nlmsg_flags = NLM_F_REQUEST | NLM_F_ACK;
+	ifi->ifi_index = (int)if_nametoindex(ifname);
+	assert_true(mnl_socket_sendto(s, nlh, nlh->nlmsg_len) > 0);
+	assert_true(mnl_socket_recvfrom(s, buf.bytes, sizeof(buf.bytes)) > 0);
+	mnl_socket_close(s);
+}
+
+static void deleted_interface_is_told_once(void **state)
+{
+	struct fixture *fx = *state;
+	uint64_t rounds;
+
+	meet(fx);
+	link_delete("tap9");
+	for (unsigned i = 0; i < 10 && fx->port->link; i++)
+		loop_dispatch(&fx->loop, false);
+	assert_false(fx->port->link);
+	assert_int_equal(fx->logged, 1);
+	rounds = fx->link;
+	for (unsigned i = 0; i < 10; i++)
+		loop_dispatch(&fx->loop, false);
+	assert_int_equal(fx->link, rounds);
+	assert_int_equal(fx->logged, 1);
+}
+
+static void deleted_between_two_writes(void **state)
+{
+	struct fixture *fx = *state;
+
+	link_delete("tap9");
+	udp_push(fx, 10, 0, 1, 0);
+	assert_int_equal(fx->port->q.drop_out[DROP_LINK_DOWN], 1);
+	pull(fx, BURST_FRAMES);
+	settle_all(fx);
+	loop_dispatch(&fx->loop, false);
+	loop_dispatch(&fx->loop, false);
+	assert_false(fx->port->link);
+	assert_int_equal(fx->logged, 1);
+}
+
+/* ---- set-up --------------------------------------------------------------------------------- */
+
+static bool has_address(const char *ifname, const char *text)
+{
+	struct ifaddrs *all, *a;
+	char buf[INET6_ADDRSTRLEN];
+	bool found = false;
+
+	assert_int_equal(getifaddrs(&all), 0);
+	for (a = all; a; a = a->ifa_next) {
+		if (!a->ifa_addr || strcmp(a->ifa_name, ifname))
+			continue;
+		if (a->ifa_addr->sa_family == AF_INET)
+			inet_ntop(AF_INET, &((struct sockaddr_in *)(void *)a->ifa_addr)->sin_addr,
+				buf, sizeof(buf));
+		else if (a->ifa_addr->sa_family == AF_INET6)
+			inet_ntop(AF_INET6,
+				&((struct sockaddr_in6 *)(void *)a->ifa_addr)->sin6_addr, buf,
+				sizeof(buf));
+		else
+			continue;
+		found |= !strcmp(buf, text);
+	}
+	freeifaddrs(all);
+	return found;
+}
+
+static void mtu_addresses_and_up(void **state)
+{
+	struct fixture *fx = fixture_new();
+	struct tap_config cfg = {.ifname = "tapmtu", .addr = addresses, .mtu = 9000};
+	struct ifreq ifr = {0};
+
+	*state = fx;
+	fixture_attach(fx, &cfg);
+	assert_int_equal(fx->port->mtu, 9000);
+	assert_int_equal(if_ioctl(SIOCGIFMTU, &ifr, "tapmtu"), 0);
+	assert_int_equal(ifr.ifr_mtu, 9000);
+	assert_int_equal(if_ioctl(SIOCGIFFLAGS, &ifr, "tapmtu"), 0);
+	assert_true(ifr.ifr_flags & IFF_UP);
+	assert_true(has_address("tapmtu", "10.9.0.1"));
+	assert_true(has_address("tapmtu", "fd09::1"));
+	assert_false(has_address("tapmtu", "10.9.0.2"));
+	assert_true(fx->port->accepts & ACCEPT_TSO4);
+	teardown(state);
+	assert_int_equal(if_nametoindex("tapmtu"), 0);
+}
+
+/* Opens and must fail with this code, and with all of these words in one line. */
+static void refuse(const struct tap_config *cfg, int code, const char *a, const char *b)
+{
+	struct fixture *fx = fixture_new();
+	int rc = tap_open(&fx->port, "t", cfg, &fx->loop, &fx->log, &fx->err);
+
+	if (rc != -code)
+		fail_msg("got %d (%s), not %d, for %s", rc, fx->err.text, -code, a);
+	if (!strstr(fx->err.text, a) || !strstr(fx->err.text, b) || strchr(fx->err.text, '\n'))
+		fail_msg("\"%s\" lacks \"%s\" or \"%s\"", fx->err.text, a, b);
+	loop_fini(&fx->loop);
+	free(fx);
+}
+
+static void refuse_addr(const char *addr)
+{
+	const char *const list[] = {addr, NULL};
+
+	refuse(&(struct tap_config){.ifname = "x0", .addr = list}, EINVAL, addr, "10.0.0.1/24");
+}
+
+static void mistakes_are_named(void **state)
+{
+	char path[64];
+	int file;
+
+	(void)state;
+	refuse(&(struct tap_config){.ifname = "a234567890123456"}, ENAMETOOLONG, "a234567890123456",
+		"15");
+	refuse(&(struct tap_config){.ifname = ""}, EINVAL, "not an interface name", "15");
+	refuse(&(struct tap_config){.ifname = "a/b"}, EINVAL, "a/b", "not an interface name");
+	refuse(&(struct tap_config){.ifname = "tap%d"}, EINVAL, "tap%d", "not an interface name");
+	refuse(&(struct tap_config){.ifname = "lo"}, EINVAL, "tap:lo", "choose another name");
+	refuse(&(struct tap_config){.ifname = "x0", .mtu = 67}, ERANGE, "mtu=67", "68");
+	refuse(&(struct tap_config){.ifname = "x0", .mtu = 65535}, EINVAL, "mtu=65535", "65521");
+	refuse(&(struct tap_config){.ifname = "x0", .netns = "no-such"}, ENOENT, "netns=no-such",
+		"ip netns add");
+	refuse(&(struct tap_config){.ifname = "x0", .netns = "999999999"}, ENOENT, "999999999",
+		"no process");
+	refuse(&(struct tap_config){.ifname = "x0", .netns = "/no/such"}, ENOENT, "/no/such",
+		"No such file");
+	refuse(&(struct tap_config){.ifname = "x0", .netns = "/dev/null"}, EINVAL, "/dev/null",
+		"not a network namespace");
+	refuse(&(struct tap_config){.ifname = "x0", .netns = "/proc/self/ns/uts"}, EINVAL, "uts",
+		"not a network namespace");
+	refuse(&(struct tap_config){.ifname = "x0", .netns = ""}, EINVAL, "netns=", "a process id");
+	refuse_addr("10.0.0.300/24");
+	refuse_addr("10.0.0.1");
+	refuse_addr("10.0.0.1/33");
+	refuse_addr("10.0.0.1/");
+	refuse_addr("10.0.0.1/ 24");
+	refuse_addr("fd00::1/129");
+	refuse_addr("fd00::1/64x");
+	refuse_addr("");
+	snprintf(path, sizeof(path), "/tmp/tap_test.XXXXXX");
+	file = mkstemp(path);
+	assert_true(file >= 0);
+	refuse(&(struct tap_config){.ifname = "x0", .netns = path}, EINVAL, path,
+		"not a network namespace");
+	unlink(path);
+	close(file);
+}
+
+static void taken_tap_is_told(void **state)
+{
+	(void)state;
+	refuse(&(struct tap_config){.ifname = "tap9"}, EBUSY, "tap:tap9",
+		"in use by another process");
+}
+
+/* ---- namespaces ----------------------------------------------------------------------------- */
+
+struct holder {
+	pid_t pid;
+	int stop;
+};
+
+/* A process that sits in new namespaces until told to end. */
+static struct holder holder_start(int flags)
+{
+	int up[2], stop[2];
+	char c = 0;
+	pid_t pid;
+
+	if (pipe(up) || pipe(stop))
+		fail();
+	pid = fork();
+	if (!pid) {
+		close(up[0]);
+		close(stop[1]);
+		c = unshare(flags) ? 'n' : 'y';
+		if (write(up[1], &c, 1) != 1 || read(stop[0], &c, 1) < 0)
+			_exit(1);
+		_exit(0);
+	}
+	close(up[1]);
+	close(stop[0]);
+	if (read(up[0], &c, 1) != 1 || c != 'y')
+		fail_msg("the holder could not unshare");
+	close(up[0]);
+	return (struct holder){pid, stop[1]};
+}
+
+static void holder_end(struct holder h)
+{
+	close(h.stop);
+	waitpid(h.pid, NULL, 0);
+}
+
+static void in_the_namespace_of(int flags)
+{
+	struct holder h = holder_start(flags);
+	struct fixture *fx = fixture_new();
+	const char *const addr[] = {"10.9.7.1/24", NULL};
+	char pid[16];
+	struct tap_config cfg = {.ifname = "tapns", .netns = pid, .addr = addr, .mtu = 1400};
+	void *state = fx;
+
+	snprintf(pid, sizeof(pid), "%d", (int)h.pid);
+	fixture_attach(fx, &cfg);
+	assert_int_equal(if_nametoindex("tapns"), 0); /* not here */
+	assert_int_equal(fx->port->mtu, 1400);
+	assert_false(has_address("tapns", "10.9.7.1"));
+	/* the kernel over there announces itself */
+	next_frame(fx, ETH_TYPE_IP6, 0);
+	settle_all(fx);
+	teardown(&state);
+	holder_end(h);
+}
+
+static void netns_of_a_process(void **state)
+{
+	(void)state;
+	in_the_namespace_of(CLONE_NEWNET);
+	in_the_namespace_of(CLONE_NEWUSER | CLONE_NEWNET);
+}
+
+static void caps_drop(void)
+{
+	struct __user_cap_header_struct h = {.version = _LINUX_CAPABILITY_VERSION_3};
+	struct __user_cap_data_struct d[2] = {0};
+
+	if (syscall(SYS_capset, &h, d))
+		_exit(2);
+}
+
+/* What an ordinary user meets: no rights here, but a namespace that he owns. */
+static void ordinary_user(void **state)
+{
+	int status;
+	pid_t pid = fork();
+
+	(void)state;
+	if (!pid) {
+		caps_drop();
+		refuse(&(struct tap_config){.ifname = "x0"}, EPERM, "tap:x0 needs CAP_NET_ADMIN",
+			"unshare -Urn");
+		refuse(&(struct tap_config){.ifname = "x0", .netns = "1"}, EACCES, "process 1",
+			"not yours");
+		in_the_namespace_of(CLONE_NEWUSER | CLONE_NEWNET);
+		_exit(0);
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+}
+
+static bool file_write(const char *path, const char *text)
+{
+	int fd = open(path, O_WRONLY | O_CLOEXEC);
+	bool good = fd >= 0 && write(fd, text, strlen(text)) == (ssize_t)strlen(text);
+
+	if (fd >= 0)
+		close(fd);
+	return good;
+}
+
+/* Own namespaces, in which this user is root. */
+static bool namespace_make(void)
+{
+	char uid_map[32], gid_map[32];
+
+	snprintf(uid_map, sizeof(uid_map), "0 %u 1", (unsigned)geteuid());
+	snprintf(gid_map, sizeof(gid_map), "0 %u 1", (unsigned)getegid());
+	return !unshare(CLONE_NEWUSER | CLONE_NEWNET) &&
+	       file_write("/proc/self/uid_map", uid_map) &&
+	       file_write("/proc/self/setgroups", "deny") &&
+	       file_write("/proc/self/gid_map", gid_map);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(mistakes_are_named),
+		cmocka_unit_test(mtu_addresses_and_up),
+		cmocka_unit_test_setup_teardown(taken_tap_is_told, setup, teardown),
+		cmocka_unit_test_setup_teardown(
+			datagram_comes_with_its_offload_fields, setup, teardown),
+		cmocka_unit_test_setup_teardown(super_packet_comes_whole, setup, teardown),
+		cmocka_unit_test_setup_teardown(
+			without_csum_nothing_is_left_to_do, setup_plain, teardown),
+		cmocka_unit_test_setup_teardown(
+			given_back_frames_come_again_without_a_read, setup, teardown),
+		cmocka_unit_test_setup_teardown(
+			any_order_of_settling_loses_nothing, setup, teardown),
+		cmocka_unit_test_setup_teardown(idle_tap_wakes_nobody, setup, teardown),
+		cmocka_unit_test_setup_teardown(kernel_finishes_our_checksum, setup, teardown),
+		cmocka_unit_test_setup_teardown(kernel_takes_udp_super_packets, setup, teardown),
+		cmocka_unit_test_setup_teardown(kernel_takes_tcp_super_packets, setup, teardown),
+		cmocka_unit_test_setup_teardown(refused_write_is_a_counted_drop, setup, teardown),
+		cmocka_unit_test_setup_teardown(link_follows_the_interface, setup, teardown),
+		cmocka_unit_test_setup_teardown(deleted_interface_is_told_once, setup, teardown),
+		cmocka_unit_test_setup_teardown(deleted_between_two_writes, setup, teardown),
+		cmocka_unit_test(netns_of_a_process),
+		cmocka_unit_test(ordinary_user),
+	};
+
+	if (!namespace_make()) {
+		printf("skipped: no user and network namespace here: %s\n", strerror(errno));
+		return SKIP_STATUS;
+	}
+	if (access("/dev/net/tun", R_OK | W_OK)) {
+		printf("skipped: /dev/net/tun: %s\n", strerror(errno));
+		return SKIP_STATUS;
+	}
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
