@@ -115,7 +115,7 @@ static void assert_same(const struct lent *l)
 static void pull_moves_the_boundary(void **state)
 {
 	(void)state;
-	for (unsigned round = 0; round < 3000; round++) {
+	for (unsigned round = 0; round < 1500; round++) {
 		struct lent l;
 
 		lend(&l, (uint16_t)draw(130), draw(12));
@@ -157,7 +157,7 @@ static void pull_at_the_limits(void **state)
 static void copy_any_part(void **state)
 {
 	(void)state;
-	for (unsigned round = 0; round < 4000; round++) {
+	for (unsigned round = 0; round < 2000; round++) {
 		struct pieces to;
 		struct lent l;
 		uint32_t from, n;

@@ -62,7 +62,7 @@ static bool gso_headers_ok(const struct offload *off, const struct hdrs *h)
 {
 	const bool udp = off->gso == OFF_GSO_UDP_L4;
 
-	if (!h->payload || h->fragment || h->l4 != off->csum_start)
+	if (!h->payload || h->l4 != off->csum_start) /* a fragment has no payload offset */
 		return false;
 	if (h->proto != (udp ? PROTO_UDP : PROTO_TCP))
 		return false;
