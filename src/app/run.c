@@ -67,6 +67,7 @@ static int run_signals(struct run *run, struct err *err)
 	sigemptyset(&set);
 	sigaddset(&set, SIGTERM);
 	sigaddset(&set, SIGINT);
+	sigaddset(&set, SIGHUP); /* its terminal went: leave nothing behind then, either */
 	sigprocmask(SIG_BLOCK, &set, NULL);
 	signal(SIGPIPE, SIG_IGN);
 	fd = signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);

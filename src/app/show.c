@@ -93,7 +93,7 @@ static json_t *show_ports(struct net *net)
 		set_bool(o, "link", port->link);
 		set_text(o, "missing", net_port_missing(p));
 		set_text(o, "mac", show_mac(port->mac, mac));
-		set_num(o, "mtu", port->mtu);
+		set_num(o, "mtu", port->mtu ? port->mtu : p->spec.mtu);
 		json_object_set_new(o, "accepts", accepts_json(port->accepts));
 		if (p->kind == SPEC_VHOST_USER)
 			show_vhost(o, p);

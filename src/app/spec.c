@@ -310,18 +310,23 @@ static int kind_find(struct spec_in *in, const char *word)
 
 static const struct spec_key *key_find(struct spec_in *in, const char *word)
 {
-	const char *known[N_KEYS];
+	const char *known[N_KEYS], *problem = "unknown key";
 	unsigned n = 0;
 	char hint[HINT];
 
 	for (unsigned i = 0; i < N_KEYS; i++) {
-		if (!(keys[i].kinds >> in->spec->kind & 1))
+		bool same = !strcmp(word, keys[i].name);
+
+		if (!(keys[i].kinds >> in->spec->kind & 1)) {
+			if (same)
+				problem = "another kind of port has the key";
 			continue;
-		if (!strcmp(word, keys[i].name))
+		}
+		if (same)
 			return &keys[i];
 		known[n++] = keys[i].name;
 	}
-	err_set(in->err, EINVAL, "%s: unknown key '%.60s'%s", in->kind, word,
+	err_set(in->err, EINVAL, "%s: %s '%.60s'%s", in->kind, problem, word,
 		words_hint(hint, sizeof(hint), word, known, n));
 	return NULL;
 }

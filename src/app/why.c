@@ -97,7 +97,8 @@ static void why_port(FILE *f, struct net *net, const struct net_port *p)
 		p->port->link ? "" : ": ", net_port_missing(p));
 	if (p->kind == SPEC_VHOST_USER && *vhost_be_last_end(p->port))
 		fprintf(f, "  last session ended: %s\n", vhost_be_last_end(p->port));
-	fprintf(f, "  features: %s\n", vnet_features_text(why_features(p), text, sizeof(text)));
+	vnet_features_text(why_features(p), text, sizeof(text));
+	fprintf(f, "  features: %s\n", *text ? text : "none, the driver has not said");
 	fprintf(f, "  addresses: ");
 	if (!why_addresses(f, net, p))
 		fprintf(f, "none heard yet");

@@ -1,0 +1,252 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* spec: the grammar, its defaults, and every mistake with the words that its line must have. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "app/spec.h"
+#include "base/rand.h"
+#include "port/port.h"
+#include "port/vnet.h"
+
+static const struct spec_ctx ctx = {.net = "lab", .rundir = "/run/weft/lab", .cwd = "/home/me"};
+
+static struct spec parse(const char *text)
+{
+	struct err err = {""};
+	struct spec s;
+
+	if (spec_parse(&s, text, &ctx, &err))
+		fail_msg("%s: %s", text, err.text);
+	return s;
+}
+
+static void test_defaults(void **state)
+{
+	struct spec s = parse("vhost-user:a");
+	uint8_t mac[6];
+
+	(void)state;
+	port_mac_of_name("lab", "a", mac);
+	assert_int_equal(s.kind, SPEC_VHOST_USER);
+	assert_string_equal(s.name, "a");
+	assert_string_equal(s.path, "/run/weft/lab/a.sock");
+	assert_true(s.server);
+	assert_int_equal(s.mtu, 1500);
+	assert_int_equal(s.mode, 0600);
+	assert_int_equal(s.group, (gid_t)-1);
+	assert_int_equal(s.off, 0);
+	assert_null(s.pcap);
+	assert_memory_equal(s.mac, mac, 6);
+	spec_fini(&s);
+
+	s = parse("tap:tap0");
+	assert_int_equal(s.kind, SPEC_TAP);
+	assert_string_equal(s.name, "tap0");
+	assert_string_equal(s.ifname, "tap0");
+	assert_null(s.netns);
+	assert_null(s.addr[0]);
+	assert_int_equal(s.mtu, 0);
+	spec_fini(&s);
+}
+
+static void test_everything(void **state)
+{
+	struct spec s =
+		parse("vhost-user:/tmp/x.sock,server=off,mac=52:54:00:aB:cd:ef,mtu=9000,"
+		      "off=guest_tso4+mrg_rxbuf,mode=0660,group=0,name=left,pcap=/tmp/a,,b");
+	static const uint8_t mac[6] = {0x52, 0x54, 0, 0xab, 0xcd, 0xef};
+
+	(void)state;
+	assert_string_equal(s.path, "/tmp/x.sock");
+	assert_string_equal(s.name, "left");
+	assert_false(s.server);
+	assert_memory_equal(s.mac, mac, 6);
+	assert_int_equal(s.mtu, 9000);
+	assert_true(s.off == (VNET_BIT(GUEST_TSO4) | VNET_BIT(MRG_RXBUF)));
+	assert_int_equal(s.mode, 0660);
+	assert_int_equal(s.group, 0);
+	assert_string_equal(s.pcap, "/tmp/a,b");
+	spec_fini(&s);
+
+	s = parse("tap:t1,netns=/proc/7/ns/net,ip=10.0.0.1/24+fd00::1/"
+		  "64,mtu=65535,off=host_uso,pcap=c");
+	assert_string_equal(s.netns, "/proc/7/ns/net");
+	assert_string_equal(s.addr[0], "10.0.0.1/24");
+	assert_string_equal(s.addr[1], "fd00::1/64");
+	assert_null(s.addr[2]);
+	assert_int_equal(s.mtu, 65535);
+	assert_true(s.off == VNET_BIT(HOST_USO));
+	assert_string_equal(s.pcap, "/home/me/c");
+	spec_fini(&s);
+}
+
+static void test_paths(void **state)
+{
+	static const struct {
+		const char *text, *path, *name;
+	} cases[] = {
+		{"vhost-user:./a.sock", "/home/me/./a.sock", "a"},
+		{"vhost-user:d/b", "/home/me/d/b", "b"},
+		{"vhost-user:/x/.sock,name=c", "/x/.sock", "c"},
+		{"vhost-user:/x/a,,b.sock,name=d", "/x/a,b.sock", "d"},
+		{"vhost-user:/x/a:b,name=e", "/x/a:b", "e"},
+		{"vhost-user:e.f-g_h", "/run/weft/lab/e.f-g_h.sock", "e.f-g_h"},
+	};
+
+	(void)state;
+	for (unsigned i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct spec s = parse(cases[i].text);
+
+		assert_string_equal(s.path, cases[i].path);
+		assert_string_equal(s.name, cases[i].name);
+		spec_fini(&s);
+	}
+}
+
+/* text, then what its line must name: the value and what would be right */
+static const char *const mistakes[][3] = {
+	{"vhost-usr:a", "'vhost-usr'", "did you mean 'vhost-user'"},
+	{"bridge:a", "'bridge'", "known: vhost-user, tap"},
+	{"", "''", "known: vhost-user, tap"},
+	{"vhost-user", "needs NAME|PATH", "vhost-user:NAME|PATH"},
+	{"vhost-user:", "needs NAME|PATH", "vhost-user:"},
+	{"tap:", "needs IFNAME", "tap:IFNAME"},
+	{"vhost-user:a,mut=9000", "'mut'", "did you mean 'mtu'"},
+	{"vhost-user:a,colour=red", "'colour'",
+		"known: name, pcap, mtu, off, server, mac, mode, group"},
+	{"tap:t,server=on", "'server'", "known: name, pcap, mtu, off, netns, ip"},
+	{"vhost-user:a,mtu", "'mtu'", "key=value"},
+	{"vhost-user:a,", "''", "key=value"},
+	{"vhost-user:a,mtu=9000,mtu=9000", "'mtu' is given twice", "once"},
+	{"vhost-user:a,mtu=67", "mtu=67", "68 to 65535"},
+	{"vhost-user:a,mtu=65536", "mtu=65536", "68 to 65535"},
+	{"vhost-user:a,mtu=-1", "mtu=-1", "68 to 65535"},
+	{"vhost-user:a,mtu=15e2", "mtu=15e2", "number"},
+	{"vhost-user:a,mtu=", "mtu=", "number"},
+	{"vhost-user:a,mtu=99999999999999999999", "mtu=99999999999999999999", "number"},
+	{"vhost-user:a,server=yes", "server=yes", "on or off"},
+	{"vhost-user:a,mac=52:54:00:12:34", "mac=52:54:00:12:34", "six bytes"},
+	{"vhost-user:a,mac=52:54:00:12:34:5g", "mac=52:54:00:12:34:5g", "six bytes"},
+	{"vhost-user:a,mac=52-54-00-12-34-56", "mac=52-54", "six bytes"},
+	{"vhost-user:a,mac=01:00:5e:00:00:01", "mac=01:00", "multicast"},
+	{"vhost-user:a,mac=00:00:00:00:00:00", "mac=00:00", "zero"},
+	{"vhost-user:a,mode=0888", "mode=0888", "octal"},
+	{"vhost-user:a,mode=07777", "mode=07777", "octal"},
+	{"vhost-user:a,group=nobody-is-in-it", "group=nobody-is-in-it", "no such group"},
+	{"vhost-user:a,off=guest_tso5", "'guest_tso5'", "known:"},
+	{"vhost-user:a,name=-x", "-x", ""},
+	{"vhost-user:a,name=", "", ""},
+	{"vhost-user:a,pcap=", "pcap=", "not be empty"},
+	{"vhost-user:a b", "a b", ""},
+	{"vhost-user:a.name.that.is.longer.than.31.bytes", "longer.than", ""},
+	{"vhost-user:/x/a b.sock", "a b.sock", "name=NAME"},
+	{"vhost-user:/x/", "/x/", "name=NAME"},
+	{"tap:an-interface-16b", "'an-interface-16b'", "1 to 15"},
+	{"tap:a/b", "'a/b'", "1 to 15"},
+	{"tap:..", "'..'", "1 to 15"},
+	{"tap:t%d", "'t%d'", "1 to 15"},
+	{"tap:t,ip=10.0.0.1", "ip=10.0.0.1", "/24"},
+	{"tap:t,ip=", "ip=", "/24"},
+	{"tap:t,netns=", "netns=", "not be empty"},
+	{"tap:t,mac=52:54:00:12:34:56", "another kind of port has the key 'mac'", "known: name"},
+};
+
+static void test_mistakes(void **state)
+{
+	(void)state;
+	for (unsigned i = 0; i < sizeof(mistakes) / sizeof(mistakes[0]); i++) {
+		const char *const *m = mistakes[i];
+		struct err err = {""};
+		struct spec s;
+
+		if (spec_parse(&s, m[0], &ctx, &err) != -EINVAL)
+			fail_msg("'%s' was taken", m[0]);
+		if (!err.text[0] || strchr(err.text, '\n') || !strstr(err.text, m[1]) ||
+			!strstr(err.text, m[2]))
+			fail_msg("'%s': \"%s\" lacks %s or %s", m[0], err.text, m[1], m[2]);
+	}
+}
+
+static void test_too_long(void **state)
+{
+	char text[200] = "vhost-user:/", many[400] = "tap:t,ip=";
+	struct err err;
+	struct spec s;
+
+	(void)state;
+	memset(text + 12, 'x', 106);
+	strcpy(text + 12 + 106, ",name=a");
+	s = parse(text); /* 107 bytes and the NUL just fit */
+	spec_fini(&s);
+	memset(text + 12, 'x', 107);
+	strcpy(text + 12 + 107, ",name=a");
+	assert_int_equal(spec_parse(&s, text, &ctx, &err), -ENAMETOOLONG);
+	assert_non_null(strstr(err.text, "107"));
+	for (unsigned i = 0; i < 17; i++)
+		strcat(many, "10.0.0.1/24+");
+	assert_int_equal(spec_parse(&s, many, &ctx, &err), -EINVAL);
+	assert_non_null(strstr(err.text, "16 at most"));
+}
+
+/* Whatever comes: an answer, a line, no crash. */
+static void test_random(void **state)
+{
+	static const char *const bits[] = {"vhost-user", "tap", ":", ",", "=", "mtu", "off", "a",
+		"/", "+", ",,", "ip", "name", "9", "\xff", "mac", "on", "server", " "};
+	const char *env = getenv("SEED");
+	uint64_t seed = env ? strtoull(env, NULL, 0) : (uint64_t)clock_now();
+	struct rand r;
+
+	(void)state;
+	print_message("SEED=%llu\n", (unsigned long long)seed);
+	rand_init(&r, seed);
+	for (unsigned i = 0; i < 20000; i++) {
+		struct err err = {""};
+		char text[256] = "";
+		struct spec s;
+
+		for (unsigned n = rand_below(&r, 16); n; n--)
+			strcat(text, bits[rand_below(&r, sizeof(bits) / sizeof(bits[0]))]);
+		if (!spec_parse(&s, text, &ctx, &err))
+			spec_fini(&s);
+		else
+			assert_true(err.text[0]);
+	}
+}
+
+static void count_line(void *count, const char *term, const char *help)
+{
+	(void)help;
+	assert_true(term[0]);
+	++*(unsigned *)count;
+}
+
+static void test_explain(void **state)
+{
+	unsigned count = 0;
+
+	(void)state;
+	spec_explain(count_line, &count);
+	assert_int_equal(count, 2 + 1 + 10);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_defaults),
+		cmocka_unit_test(test_everything),
+		cmocka_unit_test(test_paths),
+		cmocka_unit_test(test_mistakes),
+		cmocka_unit_test(test_too_long),
+		cmocka_unit_test(test_random),
+		cmocka_unit_test(test_explain),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
