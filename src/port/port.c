@@ -158,7 +158,7 @@ void port_settle(struct portq *q, struct burst *b, unsigned n)
 
 	for (unsigned i = 0; i < n; i++) {
 		bytes += frame_len(&b->f[i]);
-		gso += b->f[i].off.gso != OFF_GSO_NONE;
+		gso += b->f[i].off.gso && !b->f[i].drop;
 		dropped |= b->f[i].drop;
 	}
 	q->in.frames += n;
