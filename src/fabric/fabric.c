@@ -11,16 +11,16 @@
  *	           pulled nothing for poll_us                    room, wait_until, link lost
  *
  * Armed queues cost nothing: no task, no timer. The ready list is served round robin by a task of
- *the loop, some bursts a run, so that descriptors and timers get their turn, too.
+ * the loop, some bursts a run, so that descriptors and timers get their turn, too.
  *
  * Waiting. A run whose only receiver takes k of n frames ends the burst: what was not taken goes
- *back on the sender's ring, in order, and with it everything behind it. The sender remembers the
- *receiver and how many segments of the first frame are delivered there (`resume`), and is woken
- *when there is room, or at wait_until. Then the frame at the head is given up; so are its
- *neighbours of the same run if frames for somebody else stand behind them, for those have waited
- *enough. While the budget of the pair is used up (pause.h), frames that find no room are dropped
- *and the burst goes on at once. Of many that wait for one receiver the one that got nothing for
- *longest is served first.
+ * back on the sender's ring, in order, and with it everything behind it. The sender remembers the
+ * receiver and how many segments of the first frame are delivered there (`resume`), and is woken
+ * when there is room, or at wait_until. Then the frame at the head is given up; so are its
+ * neighbours of the same run if frames for somebody else stand behind them, for those have waited
+ * enough. While the budget of the pair is used up (pause.h), frames that find no room are dropped
+ * and the burst goes on at once. Of many that wait for one receiver the one that got nothing for
+ * longest is served first.
  */
 #include "fabric/fabric.h"
 

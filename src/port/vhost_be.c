@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * vhost_be: where front-ends come from, and the beginning and the end of a session. What requests
- *do is in vhost_req.c, how messages travel in vhost_io.c.
+ * do is in vhost_req.c, how messages travel in vhost_io.c.
  *
  *	server:  listening --accept--> session --end--> listening
  *	client:  waiting --timer, connect--> session --end--> waiting (100 ms, doubled up to 5 s)
