@@ -100,8 +100,9 @@ static const char *size_check(const struct request *r, const struct vhost_user_m
 	if (r->size_rule == SIZE_REGIONS) {
 		if (m->u.mem.n < 1 || m->u.mem.n > VHOST_USER_MEM_REGIONS)
 			return "memory table has no region, or more than 8";
-		if (size != r->size + m->u.mem.n * sizeof(struct vhost_user_region))
-			return "memory table has not the size its regions need";
+		/* more is legal: User-Mode Linux always sends its table of two */
+		if (size < r->size + m->u.mem.n * sizeof(struct vhost_user_region))
+			return "memory table is shorter than its regions need";
 		return NULL;
 	}
 	if (m->u.config.size > VHOST_USER_CONFIG_MAX || size != r->size + m->u.config.size)
