@@ -262,6 +262,7 @@ static void be_close(struct port *p)
 	if (be->closed)
 		return;
 	be->closed = true;
+	p->events = NULL;
 	session_end(be, "the port was closed");
 	server_close(be);
 	loop_timer_cancel(p->loop, &be->again);

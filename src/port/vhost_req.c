@@ -74,7 +74,10 @@ static enum signal_kind signal_kind(int fd)
 	return st.st_mode & S_IFMT ? SIGNAL_BAD : SIGNAL_EVENTFD;
 }
 
-/* A full one means that a notification is pending already; a closed one, that nobody cares. */
+/*
+ * A full one means that a notification is pending already; a closed one, that nobody cares. An
+ * eventfd blocks only for a peer that fills it and makes it blocking again after we did not.
+ */
 static void signal_send(int fd, bool is_socket)
 {
 	uint64_t one = 1;
@@ -147,8 +150,7 @@ static void ring_try(struct vhost_be *be, unsigned q)
 		return;
 	if (!dr->size || !dr->have_addr || !ring_mapped(be, q))
 		return;
-	vdev_ring_start(&be->dev, q);
-	vdev_kicked(&be->dev, q); /* what came before we looked */
+	vdev_ring_start(&be->dev, q); /* and looks at what came before */
 	if (r->polled)
 		poll_set(be);
 }
@@ -570,8 +572,6 @@ static const char *set_vring_enable(struct vhost_be *be, struct vhost_user_msg *
 	if (m->u.state.num > 1)
 		return "a ring is enabled by 1, disabled by 0";
 	vdev_ring_enable(&be->dev, q, m->u.state.num);
-	if (be->dev.ring[q].started)
-		vdev_kicked(&be->dev, q); /* what came while it was disabled */
 	return NULL;
 }
 
