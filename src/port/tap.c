@@ -14,8 +14,8 @@
  *`empty` says that the kernel had nothing at the last read and no edge came since; only then may we
  * sleep.
  *
- * Link: up while the descriptor works. A write says EIO when the interface was set down, and the
- * kernel reports EPOLLOUT again when it comes up. A deleted interface is gone for good.
+ * Link and MTU follow the interface, told by a routing socket that hears of this interface only
+ * (port/tap_link.h). A deleted interface is gone for good.
  *
  * It must not know switches, guests, or how the interface was made (port/tap_ns.h).
  */
@@ -53,15 +53,17 @@ struct tap_kept {
 struct tap {
 	struct port port; /* first: a tap is a port */
 	char ifname[IFNAMSIZ];
-	int fd;
+	int fd, watch_fd;
 	struct loop_fd io;
-	struct loop_task change; /* the link's state changed inside a port call: tell it later */
-	bool empty;              /* the kernel had nothing, and no edge since */
+	struct loop_fd watch; /* news of the link */
+	unsigned ifindex;
+	uint64_t features;
+	struct loop_task lost; /* found out inside a port call: to be told later */
+	bool empty;            /* the kernel had nothing, and no edge since */
 	bool armed, room_armed;
 	bool full; /* a write was refused for want of room */
-	bool down; /* IFF_UP is gone */
 	bool gone; /* the interface was deleted */
-	bool told_gone;
+	bool told_lost;
 	uint8_t *arena;
 	size_t used;     /* of the arena */
 	uint8_t *joined; /* FRAME_MAX: a frame of more pieces than one writev takes */
@@ -116,7 +118,7 @@ static void tap_lost(struct tap *t)
 {
 	t->gone = true;
 	t->empty = true;
-	loop_defer(t->port.loop, &t->change);
+	loop_defer(t->port.loop, &t->lost);
 }
 
 static bool lend_new(struct tap *t, struct burst *b)
@@ -226,10 +228,7 @@ static void write_failed(struct tap *t, const struct frame *f, int error)
 {
 	if (error == EBADFD)
 		tap_lost(t);
-	if (error == EIO && !t->down) {
-		t->down = true;
-		loop_defer(t->port.loop, &t->change);
-	}
+	/* EIO: the interface is down, and the news of it is on its way */
 	port_drop_out(&t->port.q, f, error == EIO || error == EBADFD ? DROP_LINK_DOWN : DROP_IO);
 }
 
@@ -286,21 +285,33 @@ static bool tap_arm_room(struct portq *q, uint32_t need)
 	return false;
 }
 
-static void tap_change(struct loop_task *task)
+static void tap_tell_lost(struct loop_task *task)
 {
-	struct tap *t = (struct tap *)(void *)((char *)task - offsetof(struct tap, change));
+	struct tap *t = (struct tap *)(void *)((char *)task - offsetof(struct tap, lost));
 
-	if (t->gone && !t->told_gone) {
-		t->told_gone = true;
-		loop_del(t->port.loop, &t->io);
-		log_say(t->port.log, LOG_WARN, t->port.name,
-			"interface %s was deleted: the port is dead until it is added anew",
-			t->ifname);
-	} else if (!t->gone && t->down) {
-		/* The poll that this makes is what the kernel's wake-up at IFF_UP looks for. */
-		loop_mod(t->port.loop, &t->io, TAP_EVENTS);
+	if (t->told_lost)
+		return;
+	t->told_lost = true;
+	loop_del(t->port.loop, &t->io);
+	log_say(t->port.log, LOG_WARN, t->port.name,
+		"interface %s was deleted: the port is dead until it is added anew", t->ifname);
+	port_set_link(&t->port, false);
+}
+
+static void watch_event(struct loop_fd *watch, uint32_t events)
+{
+	struct tap *t = (struct tap *)(void *)((char *)watch - offsetof(struct tap, watch));
+	struct tap_link link = {t->port.mtu, t->port.link};
+
+	(void)events;
+	if (!tap_link_read(t->watch_fd, t->ifindex, &link) || t->gone)
+		return;
+	t->port.mtu = link.mtu;
+	port_set_link(&t->port, link.up);
+	if (link.up && t->armed) { /* what came before the link went down */
+		t->armed = false;
+		port_ready(&t->port.q);
 	}
-	port_set_link(&t->port, !t->gone && !t->down);
 }
 
 static void tap_event(struct loop_fd *io, uint32_t events)
@@ -313,10 +324,6 @@ static void tap_event(struct loop_fd *io, uint32_t events)
 	}
 	if (events & EPOLLOUT) {
 		t->full = false;
-		if (t->down) {
-			t->down = false;
-			port_set_link(&t->port, true);
-		}
 		if (t->room_armed) {
 			t->room_armed = false;
 			port_room(&t->port.q);
@@ -339,12 +346,14 @@ static void tap_close(struct port *port)
 	struct tap *t = (struct tap *)(void *)port;
 
 	port_set_link(port, false);
-	port->events = NULL;
-	loop_undefer(port->loop, &t->change);
+	loop_undefer(port->loop, &t->lost);
 	loop_del(port->loop, &t->io);
+	loop_del(port->loop, &t->watch);
 	if (t->fd >= 0)
 		close(t->fd);
-	t->fd = -1;
+	if (t->watch_fd >= 0)
+		close(t->watch_fd);
+	t->fd = t->watch_fd = -1;
 	t->gone = true;
 	t->nkept = t->relent = 0;
 }
@@ -369,10 +378,11 @@ static struct tap *tap_new(
 		return NULL;
 	port_init(&t->port, &tap_ops, name, loop, log);
 	snprintf(t->ifname, sizeof(t->ifname), "%s", cfg->ifname);
-	t->fd = -1;
-	t->io.fd = -1;
+	t->fd = t->watch_fd = -1;
+	t->io.fd = t->watch.fd = -1;
 	t->io.ready = tap_event;
-	t->change.run = tap_change;
+	t->watch.ready = watch_event;
+	t->lost.run = tap_tell_lost;
 	t->joined = malloc(FRAME_MAX);
 	t->out = calloc(IOV_MAX, sizeof(*t->out));
 	if (posix_memalign((void **)&t->arena, 4096, ARENA_SIZE))
@@ -395,18 +405,24 @@ int tap_open(struct port **out, const char *name, const struct tap_config *cfg, 
 	t = tap_new(name, cfg, loop, log);
 	if (!t) {
 		close(tap.fd);
+		close(tap.watch);
 		return err_set(err, ENOMEM, "tap:%s: out of memory", cfg->ifname);
 	}
 	t->fd = tap.fd;
-	t->port.mtu = tap.mtu;
+	t->watch_fd = tap.watch;
+	t->ifindex = tap.ifindex;
+	t->features = tap.features;
+	t->port.mtu = tap.link.mtu;
 	t->port.accepts = vnet_accepts(tap.features);
 	rc = loop_add(loop, &t->io, t->fd, TAP_EVENTS);
+	if (!rc)
+		rc = loop_add(loop, &t->watch, t->watch_fd, EPOLLIN);
 	if (rc) {
 		tap_free(&t->port);
-		return err_set(err, -rc, "tap:%s: cannot watch its descriptor: %s", cfg->ifname,
+		return err_set(err, -rc, "tap:%s: cannot watch its descriptors: %s", cfg->ifname,
 			strerror(-rc));
 	}
-	port_set_link(&t->port, true);
+	t->port.link = tap.link.up;
 	*out = &t->port;
 	return 0;
 }
@@ -422,4 +438,14 @@ void tap_free(struct port *port)
 	free(t->joined);
 	free(t->out);
 	free(t);
+}
+
+const char *tap_ifname(const struct port *port)
+{
+	return ((const struct tap *)(const void *)port)->ifname;
+}
+
+uint64_t tap_features(const struct port *port)
+{
+	return ((const struct tap *)(const void *)port)->features;
 }

@@ -22,6 +22,9 @@ struct tap_config {
 /* Opens, sets offloads, MTU, addresses, brings it up. The port's link follows the interface's IFF_UP. */
 int tap_open(struct port **, const char *name, const struct tap_config *, struct loop *,
 	struct log *, struct err *);
-void tap_free(struct port *);
+void tap_free(struct port *); /* closes; NULL is fine */
+const char *tap_ifname(const struct port *);
+/* Virtio feature bits that hold: guest_*: towards the kernel; csum, host_*: from it. */
+uint64_t tap_features(const struct port *);
 
 #endif

@@ -11,16 +11,12 @@
  * later; so a child that enters it and passes the descriptor back is all it takes. The user
  * namespace that owns the network namespace is entered first only where our own rights are not
  * enough. The interface is set up by rtnetlink, so that no other program is needed. [Linux
- * Documentation/networking/tuntap.rst], setns(2), rtnetlink(7)
+ * Documentation/networking/tuntap.rst], setns(2)
  */
-#include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/if_addr.h>
-#include <linux/if_link.h>
 #include <linux/if_tun.h>
 #include <linux/nsfs.h>
-#include <linux/rtnetlink.h>
 #include <net/if.h>
 #include <sched.h>
 #include <stdio.h>
@@ -31,8 +27,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <libmnl/libmnl.h>
-
 #include "port/tap_ns.h"
 #include "port/vnet.h"
 
@@ -42,11 +36,6 @@
 
 #define TXQLEN   1000 /* frames the kernel holds for us: as for a hardware interface */
 #define PATH_LEN 256
-
-struct address {
-	uint8_t family, prefix;
-	uint8_t bytes[16];
-};
 
 /* ---- words ---------------------------------------------------------------------------------- */
 
@@ -102,185 +91,17 @@ static int ifname_check(const char *ifname, struct err *err)
 	return 0;
 }
 
-static int address_parse(const char *ifname, const char *text, struct address *a, struct err *err)
-{
-	char addr[INET6_ADDRSTRLEN];
-	const char *slash = strchr(text, '/');
-	size_t len = slash ? (size_t)(slash - text) : sizeof(addr);
-	unsigned max;
-	unsigned long prefix;
-	char *end;
-
-	if (len >= sizeof(addr))
-		goto bad;
-	memcpy(addr, text, len);
-	addr[len] = 0;
-	memset(a, 0, sizeof(*a));
-	a->family = strchr(addr, ':') ? AF_INET6 : AF_INET;
-	if (inet_pton(a->family, addr, a->bytes) != 1 || slash[1] < '0' || slash[1] > '9')
-		goto bad;
-	max = a->family == AF_INET6 ? 128 : 32;
-	prefix = strtoul(slash + 1, &end, 10);
-	if (*end || prefix > max)
-		goto bad;
-	a->prefix = (uint8_t)prefix;
-	return 0;
-bad:
-	return err_set(err, EINVAL,
-		"tap:%s: ip=%.60s is not an address: ADDR/LEN, like 10.0.0.1/24 or fd00::1/64",
-		ifname, text);
-}
-
 /* All that can be wrong before any kernel object is touched. */
 static int config_check(const struct tap_config *cfg, struct err *err)
 {
-	struct address a;
 	int rc = ifname_check(cfg->ifname, err);
 
 	if (!rc && cfg->mtu && (cfg->mtu < ETH_MTU_MIN || cfg->mtu > ETH_MTU_MAX))
 		rc = err_set(err, ERANGE, "tap:%s: mtu=%u is not between %d and %d", cfg->ifname,
 			cfg->mtu, ETH_MTU_MIN, ETH_MTU_MAX);
 	for (const char *const *t = cfg->addr; !rc && t && *t; t++)
-		rc = address_parse(cfg->ifname, *t, &a, err);
+		rc = tap_address_check(cfg->ifname, *t, err);
 	return rc;
-}
-
-/* ---- rtnetlink ------------------------------------------------------------------------------ */
-
-union nl_buf {
-	struct nlmsghdr align;
-	uint8_t bytes[4096];
-};
-
-/* Send one request, wait for its acknowledgement. 0 or -errno. */
-static int nl_talk(struct nlmsghdr *nlh)
-{
-	union nl_buf answer;
-	struct mnl_socket *s = mnl_socket_open2(NETLINK_ROUTE, SOCK_CLOEXEC);
-	ssize_t n;
-	int rc = 0;
-
-	if (!s)
-		return -errno;
-	nlh->nlmsg_flags |= NLM_F_REQUEST | NLM_F_ACK;
-	nlh->nlmsg_seq = 1;
-	if (mnl_socket_bind(s, 0, MNL_SOCKET_AUTOPID) < 0 ||
-		mnl_socket_sendto(s, nlh, nlh->nlmsg_len) < 0 ||
-		(n = mnl_socket_recvfrom(s, answer.bytes, sizeof(answer.bytes))) < 0 ||
-		mnl_cb_run(answer.bytes, (size_t)n, 1, mnl_socket_get_portid(s), NULL, NULL) < 0)
-		rc = -errno;
-	mnl_socket_close(s);
-	return rc;
-}
-
-/* mtu 0, txqlen 0: leave it. */
-static int link_set(unsigned ifindex, uint32_t mtu, uint32_t txqlen, bool up)
-{
-	union nl_buf buf;
-	struct nlmsghdr *nlh = mnl_nlmsg_put_header(buf.bytes);
-	struct ifinfomsg *ifi = mnl_nlmsg_put_extra_header(nlh, sizeof(*ifi));
-
-	nlh->nlmsg_type = RTM_NEWLINK;
-	ifi->ifi_family = AF_UNSPEC;
-	ifi->ifi_index = (int)ifindex;
-	if (up)
-		ifi->ifi_flags = ifi->ifi_change = IFF_UP;
-	if (mtu)
-		mnl_attr_put_u32(nlh, IFLA_MTU, mtu);
-	if (txqlen)
-		mnl_attr_put_u32(nlh, IFLA_TXQLEN, txqlen);
-	return nl_talk(nlh);
-}
-
-/*
- * No duplicate address detection: the user said that this is the address; it works at once, as a v4
- * one does. One that is there already is not an error: persistent taps keep theirs.
- */
-static int address_add(unsigned ifindex, const struct address *a)
-{
-	union nl_buf buf;
-	struct nlmsghdr *nlh = mnl_nlmsg_put_header(buf.bytes);
-	struct ifaddrmsg *ifa = mnl_nlmsg_put_extra_header(nlh, sizeof(*ifa));
-	size_t len = a->family == AF_INET6 ? 16 : 4;
-
-	nlh->nlmsg_type = RTM_NEWADDR;
-	nlh->nlmsg_flags = NLM_F_CREATE | NLM_F_REPLACE;
-	ifa->ifa_family = a->family;
-	ifa->ifa_prefixlen = a->prefix;
-	ifa->ifa_flags = a->family == AF_INET6 ? IFA_F_NODAD : 0;
-	ifa->ifa_index = ifindex;
-	mnl_attr_put(nlh, IFA_LOCAL, len, a->bytes);
-	mnl_attr_put(nlh, IFA_ADDRESS, len, a->bytes);
-	if (a->family == AF_INET && a->prefix < 31) {
-		uint32_t ip;
-		memcpy(&ip, a->bytes, 4);
-		ip |= htonl(a->prefix ? UINT32_MAX >> a->prefix : UINT32_MAX);
-		mnl_attr_put_u32(nlh, IFA_BROADCAST, ip);
-	}
-	return nl_talk(nlh);
-}
-
-static uint32_t link_mtu(const char *ifname)
-{
-	struct ifreq ifr = {0};
-	int s = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-
-	snprintf(ifr.ifr_name, sizeof(ifr.ifr_name), "%s", ifname);
-	if (s < 0)
-		return 0;
-	if (ioctl(s, SIOCGIFMTU, &ifr))
-		ifr.ifr_mtu = 0;
-	close(s);
-	return (uint32_t)ifr.ifr_mtu;
-}
-
-static int addresses_set(const struct tap_config *cfg, unsigned ifindex, struct err *err)
-{
-	struct address a;
-
-	for (const char *const *t = cfg->addr; t && *t; t++) {
-		int rc = address_parse(cfg->ifname, *t, &a, err);
-		if (rc)
-			return rc;
-		rc = address_add(ifindex, &a);
-		if (rc == -EPERM)
-			return err_no_right(err, cfg->ifname);
-		if (rc && a.family == AF_INET6)
-			return err_set(err, -rc,
-				"tap:%s: ip=%s: %s: is IPv6 disabled here "
-				"(net.ipv6.conf.*.disable_ipv6, or an MTU "
-				"below 1280)?",
-				cfg->ifname, *t, strerror(-rc));
-		if (rc)
-			return err_set(err, -rc, "tap:%s: ip=%s: the kernel refuses it: %s",
-				cfg->ifname, *t, strerror(-rc));
-	}
-	return 0;
-}
-
-static int link_configure(const struct tap_config *cfg, bool created, struct err *err)
-{
-	unsigned ifindex = if_nametoindex(cfg->ifname);
-	int rc;
-
-	if (!ifindex)
-		return err_set(
-			err, ENODEV, "tap:%s: the interface went away during set-up", cfg->ifname);
-	rc = link_set(ifindex, cfg->mtu, created ? TXQLEN : 0, false);
-	if (rc == -EPERM)
-		return err_no_right(err, cfg->ifname);
-	if (rc)
-		return err_set(err, -rc,
-			"tap:%s: mtu=%u: the kernel refuses it: %s; a tap takes %d to %d",
-			cfg->ifname, cfg->mtu, strerror(-rc), ETH_MTU_MIN, ETH_MTU_MAX - 14);
-	rc = addresses_set(cfg, ifindex, err);
-	if (rc)
-		return rc;
-	rc = link_set(ifindex, 0, 0, true);
-	if (rc)
-		return err_set(
-			err, -rc, "tap:%s: cannot bring it up: %s", cfg->ifname, strerror(-rc));
-	return 0;
 }
 
 /* ---- /dev/net/tun --------------------------------------------------------------------------- */
@@ -373,26 +194,43 @@ static int tun_offloads(int fd, const struct tap_config *cfg, uint64_t *features
 	return 0;
 }
 
+static int tap_attach(
+	const struct tap_config *cfg, bool created, struct tap_if *out, struct err *err)
+{
+	int rc = tun_attach(out->fd, cfg->ifname, err);
+
+	if (!rc)
+		rc = tun_offloads(out->fd, cfg, &out->features, err);
+	if (rc)
+		return rc;
+	out->ifindex = if_nametoindex(cfg->ifname);
+	out->watch = tap_link_watch(out->ifindex);
+	if (out->watch < 0)
+		return err_set(err, -out->watch, "tap:%s: cannot watch its link: %s", cfg->ifname,
+			strerror(-out->watch));
+	rc = tap_link_setup(cfg->ifname, cfg->mtu, created ? TXQLEN : 0, cfg->addr, err);
+	if (!rc)
+		rc = tap_link_get(cfg->ifname, &out->link);
+	return rc == -EPERM ? err_no_right(err, cfg->ifname) : rc;
+}
+
 /* In the namespace the interface is to live in. */
 static int tap_if_setup(const struct tap_config *cfg, struct tap_if *out, struct err *err)
 {
 	bool created = !if_nametoindex(cfg->ifname);
-	int fd = tun_open(err), rc;
+	int rc;
 
-	if (fd < 0)
-		return fd;
-	rc = tun_attach(fd, cfg->ifname, err);
-	if (!rc)
-		rc = tun_offloads(fd, cfg, &out->features, err);
-	if (!rc)
-		rc = link_configure(cfg, created, err);
+	out->watch = -1;
+	out->fd = tun_open(err);
+	if (out->fd < 0)
+		return out->fd;
+	rc = tap_attach(cfg, created, out, err);
 	if (rc) {
-		close(fd);
-		return rc;
+		close(out->fd);
+		if (out->watch >= 0)
+			close(out->watch);
 	}
-	out->fd = fd;
-	out->mtu = link_mtu(cfg->ifname);
-	return 0;
+	return rc;
 }
 
 /* ---- namespaces ----------------------------------------------------------------------------- */
@@ -470,9 +308,11 @@ struct reply {
 	struct err err;
 };
 
+#define REPLY_FDS 2 /* the tap, the watch */
+
 union fd_control {
 	struct cmsghdr align;
-	char bytes[CMSG_SPACE(sizeof(int))];
+	char bytes[CMSG_SPACE(REPLY_FDS * sizeof(int))];
 };
 
 static void reply_send(int sock, struct reply *r)
@@ -482,13 +322,14 @@ static void reply_send(int sock, struct reply *r)
 	struct msghdr m = {.msg_iov = &iov, .msg_iovlen = 1};
 
 	if (!r->rc) {
+		const int fds[REPLY_FDS] = {r->tap.fd, r->tap.watch};
 		m.msg_control = control.bytes;
 		m.msg_controllen = sizeof(control.bytes);
 		struct cmsghdr *c = CMSG_FIRSTHDR(&m);
 		c->cmsg_level = SOL_SOCKET;
 		c->cmsg_type = SCM_RIGHTS;
-		c->cmsg_len = CMSG_LEN(sizeof(int));
-		memcpy(CMSG_DATA(c), &r->tap.fd, sizeof(int));
+		c->cmsg_len = CMSG_LEN(sizeof(fds));
+		memcpy(CMSG_DATA(c), fds, sizeof(fds));
 	}
 	(void)sendmsg(sock, &m, MSG_NOSIGNAL);
 }
@@ -501,6 +342,7 @@ static int reply_receive(int sock, struct reply *r, struct err *err)
 		.msg_iovlen = 1,
 		.msg_control = control.bytes,
 		.msg_controllen = sizeof(control.bytes)};
+	int fds[REPLY_FDS] = {-1, -1};
 	struct cmsghdr *c;
 	ssize_t n;
 
@@ -509,13 +351,19 @@ static int reply_receive(int sock, struct reply *r, struct err *err)
 	while (n < 0 && errno == EINTR);
 	if (n != sizeof(*r))
 		return err_set(err, EIO, "the process that was to set the tap up ended early");
-	c = CMSG_FIRSTHDR(&m);
 	if (r->rc)
 		return err_set(err, -r->rc, "%s", r->err.text);
-	if (!c || c->cmsg_type != SCM_RIGHTS || c->cmsg_len != CMSG_LEN(sizeof(int)))
+	c = CMSG_FIRSTHDR(&m);
+	if (c && c->cmsg_type == SCM_RIGHTS && c->cmsg_len <= CMSG_LEN(sizeof(fds)))
+		memcpy(fds, CMSG_DATA(c), c->cmsg_len - CMSG_LEN(0));
+	if (fds[1] < 0) { /* the kernel passes as many as there is room for */
+		if (fds[0] >= 0)
+			close(fds[0]);
 		return err_set(err, EMFILE,
-			"the tap's descriptor could not be passed: too many open files");
-	memcpy(&r->tap.fd, CMSG_DATA(c), sizeof(int));
+			"the tap's descriptors could not be passed: too many open files");
+	}
+	r->tap.fd = fds[0];
+	r->tap.watch = fds[1];
 	return 0;
 }
 

@@ -9,20 +9,23 @@
 
 #include "base/err.h"
 #include "port/tap.h"
+#include "port/tap_link.h"
 
 #define TAP_HDR_LEN 12 /* virtio-net header before each frame, little endian */
 
 struct tap_if {
-	int fd;       /* non-blocking, close-on-exec */
-	uint32_t mtu; /* as it is now */
+	int fd;    /* the tap: non-blocking, close-on-exec */
+	int watch; /* news of the link (port/tap_link.h) */
+	unsigned ifindex;
+	struct tap_link link; /* as it is now */
 	uint64_t
 		features; /* virtio feature bits that hold between the kernel (the driver) and us */
 };
 
 /*
  * Blocks for a few milliseconds. With cfg->netns a child process does the work and hands the
- * descriptor back, so that neither the caller's namespaces nor its threads are touched.
- * 0 or -errno with the remedy in `err`; the caller owns out->fd.
+ * descriptors back, so that neither the caller's namespaces nor its threads are touched.
+ * 0 or -errno with the remedy in `err`; the caller owns both descriptors.
  */
 int tap_if_open(const struct tap_config *cfg, struct tap_if *out, struct err *err);
 

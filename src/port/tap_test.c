@@ -700,13 +700,47 @@ static void link_follows_the_interface(void **state)
 	assert_false(fx->port->link);
 	pull(fx, BURST_FRAMES);
 	assert_int_equal(fx->b.n, 0);
+	assert_false(fx->port->ops->arm(&fx->port->q));
 	set_up("tap9", true);
-	for (unsigned i = 0; i < 10 && !fx->port->link; i++)
-		assert_true(round_wait(fx));
+	loop_dispatch(&fx->loop, false);
 	assert_true(fx->port->link);
 	assert_int_equal(fx->link, 2);
+	assert_true(fx->ready > 0);
 	udp_push(fx, 10, 0, 1, 9);
 	udp_expect(fx, 10, 9);
+}
+
+static void set_mtu(const char *ifname, int mtu)
+{
+	struct ifreq ifr = {.ifr_mtu = mtu};
+
+	assert_int_equal(if_ioctl(SIOCSIFMTU, &ifr, ifname), 0);
+}
+
+static void mtu_follows_the_interface(void **state)
+{
+	struct fixture *fx = *state;
+	uint64_t wakeups;
+
+	loop_dispatch(&fx->loop, false);
+	assert_int_equal(fx->port->mtu, 1500);
+	set_mtu("tap9", 9000);
+	loop_dispatch(&fx->loop, false);
+	assert_int_equal(fx->port->mtu, 9000);
+	assert_true(fx->port->link);
+	/* other interfaces are not our business */
+	wakeups = fx->link;
+	set_mtu("lo", 1400);
+	struct pollfd p = {.fd = fx->loop.epfd, .events = POLLIN};
+	fx->port->ops->pull(&fx->port->q, &fx->b, BURST_FRAMES);
+	settle_all(fx);
+	while (poll(&p, 1, 0)) { /* a frame of the kernel's own, at most: never the watch */
+		loop_dispatch(&fx->loop, false);
+		pull(fx, BURST_FRAMES);
+		settle_all(fx);
+	}
+	assert_int_equal(fx->port->mtu, 9000);
+	assert_int_equal(fx->link, wakeups);
 }
 
 static void link_delete(const char *ifname)
@@ -1018,6 +1052,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(kernel_takes_tcp_super_packets, setup, teardown),
 		cmocka_unit_test_setup_teardown(refused_write_is_a_counted_drop, setup, teardown),
 		cmocka_unit_test_setup_teardown(link_follows_the_interface, setup, teardown),
+		cmocka_unit_test_setup_teardown(mtu_follows_the_interface, setup, teardown),
 		cmocka_unit_test_setup_teardown(deleted_interface_is_told_once, setup, teardown),
 		cmocka_unit_test_setup_teardown(deleted_between_two_writes, setup, teardown),
 		cmocka_unit_test(netns_of_a_process),
