@@ -63,12 +63,17 @@ static void table_print(FILE *f, struct table *t)
 			else
 				fprintf(f, "%s", s);
 			fputs(c + 1 < t->ncols ? "  " : "\n", f);
-			free(t->cell[r][c]);
 		}
 	}
+}
+
+static void table_free(struct table *t)
+{
+	for (unsigned r = 0; r < t->nrows; r++) {
+		for (unsigned c = 0; c < t->ncols; c++)
+			free(t->cell[r][c]);
+	}
 	free(t->cell);
-	t->cell = NULL;
-	t->nrows = 0;
 }
 
 static const char *get_text(const json_t *o, const char *key)
@@ -143,6 +148,7 @@ void show_text_ports(FILE *f, json_t *list, bool verbose)
 			show_text_count(get_num(o, "bytes_out"), n[4]));
 	}
 	table_print(f, &t);
+	table_free(&t);
 	json_array_foreach(list, i, o)
 	{
 		const char *where = get_text(o, "socket");
@@ -179,6 +185,7 @@ void show_text_fdb(FILE *f, json_t *list, bool verbose)
 			get_text(o, "port"), text_number(age, get_num(o, "age_sec")));
 	}
 	table_print(f, &t);
+	table_free(&t);
 }
 
 static void drops_rows(struct table *t, const json_t *port, const char *dir)
@@ -208,9 +215,11 @@ void show_text_drops(FILE *f, json_t *list, bool verbose)
 		drops_rows(&t, o, "in");
 		drops_rows(&t, o, "out");
 	}
-	if (t.nrows <= 1)
-		table_row(&t, "none", "", "", "");
-	table_print(f, &t);
+	if (t.nrows > 1)
+		table_print(f, &t);
+	else
+		fputs("none\n", f);
+	table_free(&t);
 }
 
 static void stats_row(struct table *t, const json_t *port, const char *dir)
@@ -245,6 +254,7 @@ void show_text_stats(FILE *f, json_t *list, bool verbose)
 		stats_row(&t, o, "out");
 	}
 	table_print(f, &t);
+	table_free(&t);
 }
 
 void show_text_object(FILE *f, json_t *o, bool verbose)
@@ -265,4 +275,5 @@ void show_text_object(FILE *f, json_t *o, bool verbose)
 		table_row(&t, key, json_is_string(v) ? json_string_value(v) : text);
 	}
 	table_print(f, &t);
+	table_free(&t);
 }
