@@ -98,6 +98,9 @@ static void memory_table(void **state)
 		assert_null(vhost_user_check(&m, n));
 		assert_non_null(vhost_user_check(&m, n - 1));
 		assert_non_null(vhost_user_check(&m, n + 1));
+		m.hdr.size += 8; /* more than its regions need: User-Mode Linux does so */
+		assert_null(vhost_user_check(&m, n));
+		m.hdr.size -= 8;
 		m.hdr.size -= 1;
 		assert_non_null(vhost_user_check(&m, n));
 		m.hdr.size = 4;

@@ -102,6 +102,7 @@ static inline int setup(void **state)
 	assert_int_equal(loop_init(&r->loop, NULL), 0);
 	r->now = NSEC_PER_SEC;
 	r->loop.virtual_now = &r->now;
+	loop_refresh(&r->loop);
 	assert_int_equal(vhost_sim_init(&r->fe, -1), 0);
 	connect_to(r);
 	*state = r;
