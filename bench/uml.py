@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""uml - TCP between two User-Mode Linux guests, through weft and through DPDK's testpmd in turn.
+
+testpmd serves no back-end request channel, which User-Mode Linux needs for its interrupts, so for it
+(and only for it) vu-filter stands between the two sockets; messages pass it, frames do not.
+"""
+import json
+import pathlib
+import shutil
+import statistics
+import subprocess
+import tempfile
+import time
+
+from guest import Missing, Nic, UmlGuest
+
+HERE = pathlib.Path(__file__).resolve().parent
+
+
+def stream(socks, seconds):
+    """Gbit/s received, a to b and b to a, and the bytes carried."""
+    a = UmlGuest("a", [Nic(socks[0], ip="10.0.0.1/24")])
+    b = UmlGuest("b", [Nic(socks[1], ip="10.0.0.2/24")])
+    try:
+        a.boot()
+        b.boot()
+        a.ready()
+        b.ready()
+        b.run("iperf3 -s -D; sleep 0.5")
+        out = []
+        for way in ("", "-R"):
+            text = a.run(f"iperf3 -J -c 10.0.0.2 -t {seconds} {way}", timeout=seconds + 30).out
+            out.append(json.loads(text)["end"]["sum_received"]["bits_per_second"] / 1e9)
+        return out
+    finally:
+        a.stop()
+        b.stop()
+
+
+def through_weft(run, work, seconds):
+    socks = [str(work / f"w{i}.sock") for i in (0, 1)]
+    p = subprocess.Popen([str(run.WEFT), "run", "-n", f"bench{time.monotonic_ns()}"] +
+                         [f"vhost-user:{s}" for s in socks], stdout=subprocess.PIPE, text=True)
+    try:
+        p.stdout.readline()
+        return stream(socks, seconds)
+    finally:
+        run.end(p)
+
+
+def through_testpmd(run, work, seconds):
+    tag = time.monotonic_ns()
+    socks = [str(work / f"d{tag}{i}.sock") for i in (0, 1)]
+    dev = run.Testpmd(work, f"dev{tag}", run.cores()[0],
+                      [a for i, s in enumerate(socks) for a in ("--vdev", f"net_vhost{i},iface={s},tso=1")])
+    filters = []
+    try:
+        dev.line("set fwd io")
+        dev.line("start")
+        for s in socks:
+            filters.append(subprocess.Popen([str(HERE / "vu-filter"), "--uml", s + ".f", s]))
+        time.sleep(1)
+        return stream([s + ".f" for s in socks], seconds)
+    finally:
+        for f in filters:
+            run.end(f)
+        dev.close()
+
+
+def part_uml(run, quick):
+    run.say("\n### TCP between two User-Mode Linux guests, MTU 1500, TSO on: weft and testpmd in turn\n")
+    if not shutil.which(run.TESTPMD):
+        run.say("no dpdk-testpmd: skipped")
+        return
+    pairs, seconds = (1, 3) if quick else (3, 8)
+    weft, dpdk = [], []
+    try:
+        for _ in range(pairs):
+            with tempfile.TemporaryDirectory(prefix="weft-bench.") as d:
+                weft.append(through_weft(run, pathlib.Path(d), seconds))
+                dpdk.append(through_testpmd(run, pathlib.Path(d), seconds))
+    except Missing as e:
+        run.say(f"skipped: {e}")
+        return
+    rows = []
+    for i, way in enumerate(("a to b", "b to a")):
+        w, t = [x[i] for x in weft], [x[i] for x in dpdk]
+        ratio = [x / y for x, y in zip(w, t)]
+        rows.append([way, f"{statistics.median(w):.2f}", f"{statistics.median(t):.2f}",
+                     f"{statistics.median(ratio):.2f} ({min(ratio):.2f} .. {max(ratio):.2f})"])
+    run.table(["direction", "weft, Gbit/s", "testpmd, Gbit/s", "ratio (min .. max)"], rows)
