@@ -33,6 +33,7 @@ build-fuzz/build.ninja:
 
 build: deps build/build.ninja
 	$(NINJA) $(NINJAFLAGS) -C build
+	@ln -sf src/app/weft build/weft
 
 build-check: deps build-check/build.ninja
 	$(NINJA) $(NINJAFLAGS) -C build-check
