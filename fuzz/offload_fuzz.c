@@ -50,6 +50,8 @@ static void input_lend(struct input *in, uint32_t head, uint32_t piece)
 {
 	uint32_t at = head < in->len ? head : in->len;
 
+	if (piece < in->len / 1000)
+		piece = in->len / 1000; /* a chain has no more than CHAIN_MAX pieces */
 	in->iov = calloc(in->len / piece + 2, sizeof(*in->iov));
 	memcpy(in->head.data, in->flat, at);
 	in->f.head = in->head.data;
