@@ -189,6 +189,8 @@ static void unmapped(void)
 
 static void end_unmapped(void)
 {
+	/* the good chain before it makes this region the remembered one */
+	desc[7].addr = DATA_GPA + 2 * lie.half - 64;
 	desc[0] = (struct vring_desc){DATA_GPA + 2 * lie.half - 4, 5, W, 0};
 }
 
