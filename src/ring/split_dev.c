@@ -69,7 +69,7 @@ void vq_dev_start(struct vq_dev *vq, uint16_t base, bool event_idx, bool indirec
 	vq->used_idx = vq->used ? __atomic_load_n(&vq->used->idx, __ATOMIC_RELAXED) : base;
 	vq->used_staged = vq->used_idx;
 	vq->signalled_valid = false;
-	vq->hint = 0;
+	vq->hint = vq->table_hint = 0;
 	vq->broken = vq->size ? NULL : "ring without a size";
 	if (vq_dev_ready(vq)) /* whoever served the ring before may have left any wish */
 		kick_wish(vq, true, base);
@@ -133,183 +133,10 @@ static inline struct vring_desc desc_load(const void *from)
 	};
 }
 
-/* A chain that is being read. */
-struct walk {
-	struct iovec *iov;
-	unsigned room; /* pieces that may be stored in it */
-	unsigned n;    /* pieces so far */
-	unsigned nr;   /* of them readable, once the first writable one was met */
-	unsigned ndesc;
-	uint64_t len;  /* bytes so far */
-	uint64_t rlen; /* of them readable, like nr */
-	bool writable; /* the writable part has begun */
-	bool full;     /* it did not fit into iov: not a fault */
-};
-
-static bool walk_full(struct vq_dev *vq, struct walk *w)
-{
-	if (w->room >= CHAIN_MAX)
-		return refuse(vq, "descriptor chain has too many pieces");
-	w->full = true;
-	return false;
-}
-
-/* A buffer that no single region holds. */
-static __attribute__((noinline)) bool walk_cross(
-	struct vq_dev *vq, struct walk *w, const struct vring_desc *d)
-{
-	unsigned room = w->room - w->n;
-	unsigned n = gmem_pieces(vq->mem, d->addr, d->len, w->iov + w->n, room);
-
-	if (!n)
-		return refuse(vq, "descriptor outside of guest memory");
-	if (n > room)
-		return walk_full(vq, w);
-	w->n += n;
-	return true;
-}
-
-/* One descriptor of a buffer; false: refused or no room. */
-static inline __attribute__((always_inline)) bool walk_add(
-	struct vq_dev *vq, struct walk *w, const struct vring_desc *d)
-{
-	bool writable = d->flags & VRING_DESC_F_WRITE;
-
-	w->ndesc++;
-	if (writable != w->writable) {
-		if (!writable)
-			return refuse(vq, "readable descriptor after a writable one");
-		w->writable = true;
-		w->nr = w->n;
-		w->rlen = w->len;
-	}
-	if (!d->len)
-		return true;
-	if (unlikely(w->n == w->room))
-		return walk_full(vq, w);
-
-	uint8_t *host = gmem_gpa(vq->mem, d->addr, d->len, &vq->hint);
-
-	w->len += d->len;
-	if (unlikely(!host))
-		return walk_cross(vq, w, d);
-	w->iov[w->n++] = (struct iovec){host, d->len};
-	return true;
-}
-
-/* Entry `i` of a table that lies across regions, perhaps this very entry. */
-static __attribute__((noinline)) bool table_gather(
-	const struct vq_dev *vq, uint64_t gpa, struct vring_desc *d)
-{
-	struct iovec part[sizeof(*d)];
-	unsigned n = gmem_pieces(vq->mem, gpa, sizeof(*d), part, sizeof(*d));
-	uint8_t raw[sizeof(*d)], *to = raw;
-
-	for (unsigned i = 0; i < n; i++) {
-		const volatile uint8_t *from = part[i].iov_base;
-
-		for (size_t j = 0; j < part[i].iov_len; j++)
-			*to++ = from[j];
-	}
-	if (n)
-		*d = desc_load(raw);
-	return n != 0;
-}
-
-/* [VIRTIO 1.2 2.7.5.3] */
-static bool table_check(struct vq_dev *vq, const struct vring_desc *ref)
-{
-	if (!vq->indirect)
-		return refuse(vq, "indirect descriptor, but the feature was not negotiated");
-	if (ref->flags & VRING_DESC_F_NEXT)
-		return refuse(vq, "indirect descriptor with a next one");
-	if (!ref->len || ref->len % sizeof(struct vring_desc))
-		return refuse(vq, "indirect table's length is not a multiple of 16");
-	if (ref->len / sizeof(struct vring_desc) > CHAIN_MAX)
-		return refuse(vq, "indirect table is too long");
-	return true;
-}
-
-static bool walk_table(struct vq_dev *vq, struct walk *w, const struct vring_desc *ref)
-{
-	if (!table_check(vq, ref))
-		return false;
-
-	const uint8_t *table = gmem_gpa(vq->mem, ref->addr, ref->len, &vq->hint);
-	unsigned n = ref->len / sizeof(struct vring_desc);
-	struct vring_desc d = {.next = 0};
-
-	w->ndesc++;
-	vq->n_indirect++;
-	for (unsigned left = n; left; left--) {
-		size_t at = d.next * sizeof(d);
-
-		if (likely(table))
-			d = desc_load(table + at);
-		else if (!table_gather(vq, ref->addr + at, &d))
-			return refuse(vq, "indirect table outside of guest memory");
-		if (unlikely(d.flags & VRING_DESC_F_INDIRECT))
-			return refuse(vq, "indirect descriptor inside an indirect table");
-		if (!walk_add(vq, w, &d))
-			return false;
-		if (!(d.flags & VRING_DESC_F_NEXT))
-			return true;
-		if (unlikely(d.next >= n))
-			return refuse(vq, "next descriptor lies outside of the indirect table");
-	}
-	return refuse(vq, "descriptor chain in an indirect table loops");
-}
-
-/* A chain from its first descriptor on, which is read already. */
-static bool walk_chain(struct vq_dev *vq, struct walk *w, struct vring_desc d)
-{
-	for (unsigned left = vq->size < CHAIN_MAX ? vq->size : CHAIN_MAX;;) {
-		if (d.flags & VRING_DESC_F_INDIRECT)
-			return walk_table(vq, w, &d);
-		if (!walk_add(vq, w, &d))
-			return false;
-		if (!(d.flags & VRING_DESC_F_NEXT))
-			return true;
-		if (unlikely(d.next >= vq->size))
-			return refuse(vq, "next descriptor lies outside of the ring");
-		if (unlikely(!--left))
-			return refuse(vq, "descriptor chain loops or is too long");
-		d = desc_load(&vq->desc[d.next]);
-	}
-}
-
-/* Any chain; pop itself does the plain ones. False: refused, or not enough of `iov`. */
-static __attribute__((noinline)) bool chain_read(struct vq_dev *vq, struct chain *c, uint16_t head,
-	struct vring_desc d, struct iovec *iov, unsigned niov)
-{
-	struct walk w = {.iov = iov, .room = niov < CHAIN_MAX ? niov : CHAIN_MAX};
-
-	if (!walk_chain(vq, &w, d))
-		return false;
-	if (!w.writable) {
-		w.nr = w.n;
-		w.rlen = w.len;
-	}
-	if (unlikely(!w.len))
-		return refuse(vq, "descriptor chain without a byte");
-	if (unlikely(w.len > UINT32_MAX))
-		return refuse(vq, "descriptor chain of more than 2^32 - 1 bytes");
-	*c = (struct chain){
-		.id = head,
-		.ndesc = (uint16_t)w.ndesc,
-		.nr = (uint16_t)w.nr,
-		.nw = (uint16_t)(w.n - w.nr),
-		.rlen = (uint32_t)w.rlen,
-		.wlen = (uint32_t)(w.len - w.rlen),
-		.iov = iov,
-	};
-	return true;
-}
-
-/* One region, held in registers over a batch. */
+/* One region, held in registers over a chain or a batch. Its end may be 2^64, which is 0. */
 struct window {
-	uint64_t gpa, size;
-	uint8_t *host;
+	uint64_t end, size;
+	uintptr_t delta; /* from a guest address to ours */
 };
 
 static inline struct window window_open(const struct vq_dev *vq)
@@ -318,27 +145,240 @@ static inline struct window window_open(const struct vq_dev *vq)
 
 	if (unlikely(vq->hint >= vq->mem->n))
 		return (struct window){0};
-	return (struct window){r->gpa, r->size, r->host};
+	return (struct window){r->gpa + r->size, r->size, (uintptr_t)r->host - r->gpa};
 }
 
-/* The plain chain: one direct descriptor inside the region of the last one. */
-static inline bool plain_chain(struct chain *c, uint16_t head, const struct vring_desc *d,
-	const struct window *win, struct iovec *iov)
+/* Wholly inside, and not empty. */
+static inline bool window_holds(const struct window *w, uint64_t gpa, uint32_t len)
 {
-	uint64_t off = d->addr - win->gpa;
+	uint64_t room = w->end - gpa;
 
-	if (unlikely((d->flags & (VRING_DESC_F_NEXT | VRING_DESC_F_INDIRECT)) || !d->len ||
-		     off >= win->size || d->len > win->size - off))
-		return false;
-	*iov = (struct iovec){win->host + off, d->len};
-	if (d->flags & VRING_DESC_F_WRITE)
-		*c = (struct chain){.id = head, .ndesc = 1, .nw = 1, .wlen = d->len, .iov = iov};
-	else
-		*c = (struct chain){.id = head, .ndesc = 1, .nr = 1, .rlen = d->len, .iov = iov};
+	return room <= w->size && (uint64_t)len - 1 < room;
+}
+
+/* Where descriptors are read from: the ring's own table, or an indirect one. */
+struct table {
+	const uint8_t *at; /* NULL: it lies across regions and is gathered entry by entry */
+	uint64_t n;
+};
+
+/* Entry `i` of a table that lies across regions, perhaps this very entry; it is mapped. */
+static __attribute__((noinline)) struct vring_desc table_gather(
+	const struct vq_dev *vq, uint64_t gpa, unsigned i)
+{
+	struct iovec part[sizeof(struct vring_desc)];
+	uint8_t raw[sizeof(struct vring_desc)], *to = raw;
+	unsigned n = gmem_pieces(vq->mem, gpa + i * sizeof(raw), sizeof(raw), part, sizeof(raw));
+
+	for (unsigned k = 0; k < n; k++) {
+		const volatile uint8_t *from = part[k].iov_base;
+
+		for (size_t j = 0; j < part[k].iov_len; j++)
+			*to++ = from[j];
+	}
+	return desc_load(raw);
+}
+
+/* The table that `ref` names; n = 0: refused. [VIRTIO 1.2 2.7.5.3] */
+static __attribute__((noinline)) struct table table_open(
+	struct vq_dev *vq, struct vring_desc ref, bool nested)
+{
+	struct table none = {0};
+	const char *why = NULL;
+
+	if (!vq->indirect)
+		why = "indirect descriptor, but the feature was not negotiated";
+	else if (nested)
+		why = "indirect descriptor inside an indirect table";
+	else if (ref.flags & VRING_DESC_F_NEXT)
+		why = "indirect descriptor with a next one";
+	else if (!ref.len || ref.len % sizeof(struct vring_desc))
+		why = "indirect table's length is not a multiple of 16";
+	else if (ref.len / sizeof(struct vring_desc) > CHAIN_MAX)
+		why = "indirect table is too long";
+
+	const uint8_t *at = why ? NULL : gmem_gpa(vq->mem, ref.addr, ref.len, &vq->table_hint);
+
+	if (!why && !at && !gmem_pieces(vq->mem, ref.addr, ref.len, NULL, 0))
+		why = "indirect table outside of guest memory";
+	if (unlikely(why)) {
+		refuse(vq, why);
+		return none;
+	}
+	vq->n_indirect++;
+	return (struct table){at, ref.len / sizeof(struct vring_desc)};
+}
+
+/* A buffer outside of the window: in another region, or across some. How many pieces it takes, of
+ * which the first `room` are stored; 0: refused. */
+static __attribute__((noinline)) unsigned buffer_find(
+	struct vq_dev *vq, uint64_t gpa, uint32_t len, struct iovec *iov, unsigned room)
+{
+	uint8_t *host = gmem_find(vq->mem, gpa, len, &vq->hint);
+
+	if (host && room) {
+		*iov = (struct iovec){host, len};
+		return 1;
+	}
+
+	unsigned n = gmem_pieces(vq->mem, gpa, len, iov, room);
+
+	if (!n)
+		refuse(vq, "descriptor outside of guest memory");
+	return n;
+}
+
+/* What was read, before it is a chain: `nr` and `rlen` as of the first writable descriptor. */
+static inline bool chain_close(struct vq_dev *vq, struct chain *c, uint64_t rlen, uint64_t len)
+{
+	if (unlikely(!len))
+		return refuse(vq, "descriptor chain without a byte");
+	if (unlikely(len > UINT32_MAX))
+		return refuse(vq, "descriptor chain of more than 2^32 - 1 bytes");
+	c->rlen = (uint32_t)rlen;
+	c->wlen = (uint32_t)(len - rlen);
 	return true;
 }
 
+/* Any chain; plain ones have their own way. False: refused, or not enough of `iov`. */
+static __attribute__((noinline)) bool chain_read(
+	struct vq_dev *vq, struct chain *c, uint16_t head, struct iovec *iov, unsigned niov)
+{
+	struct window win = window_open(vq);
+	unsigned room = niov < CHAIN_MAX ? niov : CHAIN_MAX;
+	struct iovec *p = iov, *end = iov + room, *writable = NULL;
+	struct table t = {(const uint8_t *)vq->desc, vq->size};
+	unsigned ndesc = 1, left = vq->size < CHAIN_MAX ? vq->size : CHAIN_MAX;
+	uint64_t len = 0, rlen = 0, table_gpa = 0;
+	struct vring_desc d = desc_load(&vq->desc[head]);
+
+	for (;; ndesc++) {
+		if (d.flags & VRING_DESC_F_INDIRECT) {
+			t = table_open(vq, d, t.at != (const uint8_t *)vq->desc);
+			if (!t.n)
+				return false;
+			table_gpa = d.addr;
+			left = (unsigned)t.n;
+			d = likely(t.at) ? desc_load(t.at) : table_gather(vq, table_gpa, 0);
+			continue;
+		}
+		if (d.flags & VRING_DESC_F_WRITE) {
+			if (!writable) {
+				writable = p;
+				rlen = len;
+			}
+		} else if (unlikely(writable)) {
+			return refuse(vq, "readable descriptor after a writable one");
+		}
+		if (likely(p < end && window_holds(&win, d.addr, d.len))) {
+			*p++ = (struct iovec){(void *)(d.addr + win.delta), d.len};
+		} else if (d.len) {
+			unsigned n = buffer_find(vq, d.addr, d.len, p, (unsigned)(end - p));
+
+			if (!n)
+				return false;
+			if (n > (size_t)(end -
+					 p)) /* no fault, if there was not more room to offer */
+				return room == CHAIN_MAX &&
+				       refuse(vq, "descriptor chain has too many pieces");
+			p += n;
+			win = window_open(vq);
+		}
+		len += d.len;
+		if (!(d.flags & VRING_DESC_F_NEXT))
+			break;
+		if (unlikely(d.next >= t.n))
+			return refuse(
+				vq, table_gpa ? "next descriptor lies outside of the indirect table"
+					      : "next descriptor lies outside of the ring");
+		if (unlikely(!--left))
+			return refuse(vq, "descriptor chain loops or is too long");
+		d = likely(t.at) ? desc_load(t.at + d.next * sizeof(d))
+				 : table_gather(vq, table_gpa, d.next);
+	}
+
+	if (!writable) {
+		writable = p;
+		rlen = len;
+	}
+	c->id = head;
+	c->ndesc = (uint16_t)ndesc;
+	c->nr = (uint16_t)(writable - iov);
+	c->nw = (uint16_t)(p - writable);
+	c->iov = iov;
+	return chain_close(vq, c, rlen, len);
+}
+
 #define AHEAD 8 /* chains: their descriptors are on the way while these are read */
+
+/*
+ * Plain chains: one direct descriptor inside the region of the last one, and `writable` like the
+ * last one: a queue's chains mostly are. As many of the next `n` as are so; iov has room for them.
+ * Inlined with `writable` constant: this is the one loop where instructions count.
+ */
+static inline __attribute__((always_inline)) unsigned plain_run(
+	struct vq_dev *vq, struct chain *c, unsigned n, struct iovec *iov, const bool writable)
+{
+	const uint16_t look = VRING_DESC_F_NEXT | VRING_DESC_F_INDIRECT | VRING_DESC_F_WRITE;
+	const struct window win = window_open(vq);
+	const struct vring_desc *desc = vq->desc;
+	const uint16_t *ring = vq->avail->ring;
+	unsigned mask = vq->size - 1u, at = vq->last_avail, left = n;
+
+	for (; left; left--, at++, c++, iov++) {
+		uint16_t head = __atomic_load_n(&ring[at & mask], __ATOMIC_RELAXED);
+
+		/* a line holds four descriptors, and drivers mostly use them in order */
+		if (!(at % 4))
+			__builtin_prefetch(&desc[ring[(at + AHEAD) & mask] & mask]);
+		if (unlikely(head > mask))
+			break;
+
+		struct vring_desc d = desc_load(&desc[head]);
+
+		if (unlikely((d.flags & look) != (writable ? VRING_DESC_F_WRITE : 0) ||
+			     !window_holds(&win, d.addr, d.len)))
+			break;
+		iov->iov_base = (void *)(d.addr + win.delta);
+		iov->iov_len = d.len;
+		c->id = head;
+		c->ndesc = 1;
+		c->nr = !writable;
+		c->nw = writable;
+		c->rlen = writable ? 0 : d.len;
+		c->wlen = writable ? d.len : 0;
+		c->iov = iov;
+	}
+	return n - left;
+}
+
+static __attribute__((noinline)) unsigned plain_read(
+	struct vq_dev *vq, struct chain *c, unsigned n, struct iovec *iov)
+{
+	return vq->writable ? plain_run(vq, c, n, iov, true) : plain_run(vq, c, n, iov, false);
+}
+
+static void popped(struct vq_dev *vq, unsigned n, unsigned ndesc)
+{
+	vq->last_avail = (uint16_t)(vq->last_avail + n);
+	vq->n_popped += n;
+	vq->n_desc += ndesc;
+}
+
+/* One chain that is not plain. */
+static bool other_read(struct vq_dev *vq, struct chain *c, struct iovec *iov, unsigned niov)
+{
+	const uint16_t *next = &vq->avail->ring[vq->last_avail & (vq->size - 1u)];
+	uint16_t head = __atomic_load_n(next, __ATOMIC_RELAXED);
+
+	if (unlikely(head >= vq->size))
+		return refuse(vq, "avail entry names no descriptor of the ring");
+	if (!chain_read(vq, c, head, iov, niov))
+		return false;
+	popped(vq, 1, c->ndesc);
+	vq->writable = c->nw != 0;
+	return true;
+}
 
 unsigned vq_dev_pop(
 	struct vq_dev *vq, struct chain *chain, unsigned max, struct iovec *iov, unsigned niov)
@@ -346,51 +386,34 @@ unsigned vq_dev_pop(
 	if (unlikely(!vq_dev_ready(vq)))
 		return 0;
 
-	unsigned n = (uint16_t)(vq->avail_idx - vq->last_avail);
+	unsigned done = 0, n = (uint16_t)(vq->avail_idx - vq->last_avail);
 
 	if (n < max)
 		n = avail_load(vq);
 	if (n > max)
 		n = max;
+	for (bool plain = true; done < n; done++) {
+		if (plain) {
+			unsigned most = n - done < niov ? n - done : niov;
+			unsigned run = plain_read(vq, chain + done, most, iov);
 
-	const struct vring_desc *desc = vq->desc;
-	const uint16_t *ring = vq->avail->ring;
-	unsigned size = vq->size, mask = size - 1, at = vq->last_avail;
-	struct window win = window_open(vq);
-	struct chain *c = chain, *end = chain + n;
-	uint64_t ndesc = 0;
-
-	for (; c < end; c++, at++) {
-		uint16_t head = __atomic_load_n(&ring[at & mask], __ATOMIC_RELAXED);
-
-		/* a line holds four descriptors, and drivers mostly use them in order */
-		if (!(at % 4))
-			__builtin_prefetch(&desc[ring[(at + AHEAD) & mask] & mask]);
-		if (unlikely(head >= size)) {
-			refuse(vq, "avail entry names no descriptor of the ring");
-			break;
+			popped(vq, run, run);
+			done += run;
+			iov += run;
+			niov -= run;
+			if (done == n)
+				break;
 		}
 
-		struct vring_desc d = desc_load(&desc[head]);
+		struct chain *c = &chain[done];
 
-		if (likely(niov && plain_chain(c, head, &d, &win, iov))) {
-			ndesc++;
-			iov++;
-			niov--;
-			continue;
-		}
-		if (!chain_read(vq, c, head, d, iov, niov))
+		if (!other_read(vq, c, iov, niov))
 			break;
-		win = window_open(vq);
-		ndesc += c->ndesc;
 		iov += c->nr + c->nw;
 		niov -= c->nr + c->nw;
+		plain = c->ndesc == 1; /* long ones come in runs, too */
 	}
-	n = (unsigned)(c - chain);
-	vq->last_avail = (uint16_t)(vq->last_avail + n);
-	vq->n_popped += n;
-	vq->n_desc += ndesc;
-	return n;
+	return done;
 }
 
 void vq_dev_unpop(struct vq_dev *vq, unsigned n)

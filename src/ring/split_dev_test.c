@@ -326,7 +326,7 @@ static const struct {
 	{table_end_unmapped, "indirect table outside of guest memory"},
 	{table_nested, "indirect descriptor inside"},
 	{table_next_out, "next descriptor lies outside of the indirect table"},
-	{table_loops, "descriptor chain in an indirect table loops"},
+	{table_loops, "descriptor chain loops"},
 	{too_many_pieces, "descriptor chain has too many pieces"},
 	{too_many_by_border, "descriptor chain has too many pieces"},
 };

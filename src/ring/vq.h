@@ -51,7 +51,9 @@ struct vq_dev {
 	uint16_t signalled;   /* used index at the last evaluation of the notification rule */
 	bool signalled_valid; /* false after start: the first evaluation notifies */
 	bool armed;           /* the driver may kick; false after disarm */
-	unsigned hint;        /* gmem region of the last hit */
+	bool writable;        /* what the last chain ended with: a guess at the next one */
+	unsigned hint;        /* gmem region of the last buffer */
+	unsigned table_hint;  /* and of the last indirect table */
 	const char *broken;   /* constant reason, NULL while whole */
 
 	uint64_t n_popped, n_notify, n_suppressed, n_desc, n_indirect; /* counters */
