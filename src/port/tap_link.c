@@ -277,30 +277,38 @@ static bool news_parse(const struct nlmsghdr *nlh, unsigned ifindex, struct tap_
 	return true;
 }
 
+/* One datagram: its length, or -errno. */
+static ssize_t news_receive(int watch, union nl_buf *buf)
+{
+	struct sockaddr_nl from = {0};
+	socklen_t from_len = sizeof(from);
+	ssize_t n = recvfrom(
+		watch, buf->bytes, sizeof(buf->bytes), 0, (struct sockaddr *)&from, &from_len);
+
+	if (n < 0)
+		return -errno;
+	return from.nl_pid ? 0 : n; /* of the kernel, or nothing */
+}
+
 bool tap_link_read(int watch, unsigned ifindex, struct tap_link *link)
 {
 	union nl_buf buf;
-	bool news = false;
+	bool news = false, lost = false;
 
 	for (;;) {
-		struct sockaddr_nl from = {0};
-		socklen_t from_len = sizeof(from);
 		const struct nlmsghdr *nlh = &buf.align;
-		ssize_t n = recvfrom(watch, buf.bytes, sizeof(buf.bytes), 0,
-			(struct sockaddr *)&from, &from_len);
+		ssize_t n = news_receive(watch, &buf);
 		int left = (int)n;
 
-		if (n < 0 && errno == ENOBUFS) {
-			link_ask(watch, ifindex);
-			continue;
-		}
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n <= 0)
+		if (n == -ENOBUFS) {
+			lost = true;
+		} else if (n == -EAGAIN && lost) {
+			lost = false;
+			link_ask(watch, ifindex); /* now there is room for the answer */
+		} else if (n < 0 && n != -EINTR) {
 			return news;
-		if (from.nl_pid)
-			continue; /* not the kernel */
-		for (; mnl_nlmsg_ok(nlh, left); nlh = mnl_nlmsg_next(nlh, &left))
+		}
+		for (; left > 0 && mnl_nlmsg_ok(nlh, left); nlh = mnl_nlmsg_next(nlh, &left))
 			news |= news_parse(nlh, ifindex, link);
 	}
 }

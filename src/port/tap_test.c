@@ -12,33 +12,27 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
-#include <fcntl.h>
-#include <ifaddrs.h>
-#include <linux/capability.h>
 #include <linux/rtnetlink.h>
 #include <net/if.h>
 #include <netinet/tcp.h>
 #include <netinet/udp.h>
 #include <poll.h>
-#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
-#include <sys/syscall.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <libmnl/libmnl.h>
 
 #include "base/rand.h"
 #include "port/tap.h"
+#include "port/testns.h"
 #include "port/vnet.h"
 #include "wire/csum.h"
 #include "wire/eth.h"
 
-#define SKIP_STATUS 77 /* meson's */
 #define IP_KERNEL   0x0a090001u
 #define IP_US       0x0a090002u
 #define PORT_US     4000
@@ -108,16 +102,6 @@ static void fixture_attach(struct fixture *fx, const struct tap_config *cfg)
 	fx->port->events = &events;
 	fx->port->events_ctx = fx;
 	assert_true(fx->port->link);
-}
-
-static int if_ioctl(unsigned long request, struct ifreq *ifr, const char *ifname)
-{
-	int s = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0), rc;
-
-	snprintf(ifr->ifr_name, sizeof(ifr->ifr_name), "%s", ifname);
-	rc = ioctl(s, request, ifr);
-	close(s);
-	return rc;
 }
 
 static struct sockaddr_in in_addr(uint32_t ip, uint16_t port)
@@ -677,15 +661,6 @@ static void refused_write_is_a_counted_drop(void **state)
 
 /* ---- link ----------------------------------------------------------------------------------- */
 
-static void set_up(const char *ifname, bool up)
-{
-	struct ifreq ifr = {0};
-
-	assert_int_equal(if_ioctl(SIOCGIFFLAGS, &ifr, ifname), 0);
-	ifr.ifr_flags = (short)(up ? ifr.ifr_flags | IFF_UP : ifr.ifr_flags & ~IFF_UP);
-	assert_int_equal(if_ioctl(SIOCSIFFLAGS, &ifr, ifname), 0);
-}
-
 static void link_follows_the_interface(void **state)
 {
 	struct fixture *fx = *state;
@@ -710,17 +685,9 @@ static void link_follows_the_interface(void **state)
 	udp_expect(fx, 10, 9);
 }
 
-static void set_mtu(const char *ifname, int mtu)
-{
-	struct ifreq ifr = {.ifr_mtu = mtu};
-
-	assert_int_equal(if_ioctl(SIOCSIFMTU, &ifr, ifname), 0);
-}
-
 static void mtu_follows_the_interface(void **state)
 {
 	struct fixture *fx = *state;
-	uint64_t wakeups;
 
 	loop_dispatch(&fx->loop, false);
 	assert_int_equal(fx->port->mtu, 1500);
@@ -728,19 +695,6 @@ static void mtu_follows_the_interface(void **state)
 	loop_dispatch(&fx->loop, false);
 	assert_int_equal(fx->port->mtu, 9000);
 	assert_true(fx->port->link);
-	/* other interfaces are not our business */
-	wakeups = fx->link;
-	set_mtu("lo", 1400);
-	struct pollfd p = {.fd = fx->loop.epfd, .events = POLLIN};
-	fx->port->ops->pull(&fx->port->q, &fx->b, BURST_FRAMES);
-	settle_all(fx);
-	while (poll(&p, 1, 0)) { /* a frame of the kernel's own, at most: never the watch */
-		loop_dispatch(&fx->loop, false);
-		pull(fx, BURST_FRAMES);
-		settle_all(fx);
-	}
-	assert_int_equal(fx->port->mtu, 9000);
-	assert_int_equal(fx->link, wakeups);
 }
 
 static void link_delete(const char *ifname)
@@ -794,249 +748,9 @@ static void deleted_between_two_writes(void **state)
 	assert_int_equal(fx->logged, 1);
 }
 
-/* ---- set-up --------------------------------------------------------------------------------- */
-
-static bool has_address(const char *ifname, const char *text)
-{
-	struct ifaddrs *all, *a;
-	char buf[INET6_ADDRSTRLEN];
-	bool found = false;
-
-	assert_int_equal(getifaddrs(&all), 0);
-	for (a = all; a; a = a->ifa_next) {
-		if (!a->ifa_addr || strcmp(a->ifa_name, ifname))
-			continue;
-		if (a->ifa_addr->sa_family == AF_INET)
-			inet_ntop(AF_INET, &((struct sockaddr_in *)(void *)a->ifa_addr)->sin_addr,
-				buf, sizeof(buf));
-		else if (a->ifa_addr->sa_family == AF_INET6)
-			inet_ntop(AF_INET6,
-				&((struct sockaddr_in6 *)(void *)a->ifa_addr)->sin6_addr, buf,
-				sizeof(buf));
-		else
-			continue;
-		found |= !strcmp(buf, text);
-	}
-	freeifaddrs(all);
-	return found;
-}
-
-static void mtu_addresses_and_up(void **state)
-{
-	struct fixture *fx = fixture_new();
-	struct tap_config cfg = {.ifname = "tapmtu", .addr = addresses, .mtu = 9000};
-	struct ifreq ifr = {0};
-
-	*state = fx;
-	fixture_attach(fx, &cfg);
-	assert_int_equal(fx->port->mtu, 9000);
-	assert_int_equal(if_ioctl(SIOCGIFMTU, &ifr, "tapmtu"), 0);
-	assert_int_equal(ifr.ifr_mtu, 9000);
-	assert_int_equal(if_ioctl(SIOCGIFFLAGS, &ifr, "tapmtu"), 0);
-	assert_true(ifr.ifr_flags & IFF_UP);
-	assert_true(has_address("tapmtu", "10.9.0.1"));
-	assert_true(has_address("tapmtu", "fd09::1"));
-	assert_false(has_address("tapmtu", "10.9.0.2"));
-	assert_true(fx->port->accepts & ACCEPT_TSO4);
-	teardown(state);
-	assert_int_equal(if_nametoindex("tapmtu"), 0);
-}
-
-/* Opens and must fail with this code, and with all of these words in one line. */
-static void refuse(const struct tap_config *cfg, int code, const char *a, const char *b)
-{
-	struct fixture *fx = fixture_new();
-	int rc = tap_open(&fx->port, "t", cfg, &fx->loop, &fx->log, &fx->err);
-
-	if (rc != -code)
-		fail_msg("got %d (%s), not %d, for %s", rc, fx->err.text, -code, a);
-	if (!strstr(fx->err.text, a) || !strstr(fx->err.text, b) || strchr(fx->err.text, '\n'))
-		fail_msg("\"%s\" lacks \"%s\" or \"%s\"", fx->err.text, a, b);
-	loop_fini(&fx->loop);
-	free(fx);
-}
-
-static void refuse_addr(const char *addr)
-{
-	const char *const list[] = {addr, NULL};
-
-	refuse(&(struct tap_config){.ifname = "x0", .addr = list}, EINVAL, addr, "10.0.0.1/24");
-}
-
-static void mistakes_are_named(void **state)
-{
-	char path[64];
-	int file;
-
-	(void)state;
-	refuse(&(struct tap_config){.ifname = "a234567890123456"}, ENAMETOOLONG, "a234567890123456",
-		"15");
-	refuse(&(struct tap_config){.ifname = ""}, EINVAL, "not an interface name", "15");
-	refuse(&(struct tap_config){.ifname = "a/b"}, EINVAL, "a/b", "not an interface name");
-	refuse(&(struct tap_config){.ifname = "tap%d"}, EINVAL, "tap%d", "not an interface name");
-	refuse(&(struct tap_config){.ifname = "lo"}, EINVAL, "tap:lo", "choose another name");
-	refuse(&(struct tap_config){.ifname = "x0", .mtu = 67}, ERANGE, "mtu=67", "68");
-	refuse(&(struct tap_config){.ifname = "x0", .mtu = 65535}, EINVAL, "mtu=65535", "65521");
-	refuse(&(struct tap_config){.ifname = "x0", .netns = "no-such"}, ENOENT, "netns=no-such",
-		"ip netns add");
-	refuse(&(struct tap_config){.ifname = "x0", .netns = "999999999"}, ENOENT, "999999999",
-		"no process");
-	refuse(&(struct tap_config){.ifname = "x0", .netns = "/no/such"}, ENOENT, "/no/such",
-		"No such file");
-	refuse(&(struct tap_config){.ifname = "x0", .netns = "/dev/null"}, EINVAL, "/dev/null",
-		"not a network namespace");
-	refuse(&(struct tap_config){.ifname = "x0", .netns = "/proc/self/ns/uts"}, EINVAL, "uts",
-		"not a network namespace");
-	refuse(&(struct tap_config){.ifname = "x0", .netns = ""}, EINVAL, "netns=", "a process id");
-	refuse_addr("10.0.0.300/24");
-	refuse_addr("10.0.0.1");
-	refuse_addr("10.0.0.1/33");
-	refuse_addr("10.0.0.1/");
-	refuse_addr("10.0.0.1/ 24");
-	refuse_addr("fd00::1/129");
-	refuse_addr("fd00::1/64x");
-	refuse_addr("");
-	snprintf(path, sizeof(path), "/tmp/tap_test.XXXXXX");
-	file = mkstemp(path);
-	assert_true(file >= 0);
-	refuse(&(struct tap_config){.ifname = "x0", .netns = path}, EINVAL, path,
-		"not a network namespace");
-	unlink(path);
-	close(file);
-}
-
-static void taken_tap_is_told(void **state)
-{
-	(void)state;
-	refuse(&(struct tap_config){.ifname = "tap9"}, EBUSY, "tap:tap9",
-		"in use by another process");
-}
-
-/* ---- namespaces ----------------------------------------------------------------------------- */
-
-struct holder {
-	pid_t pid;
-	int stop;
-};
-
-/* A process that sits in new namespaces until told to end. */
-static struct holder holder_start(int flags)
-{
-	int up[2], stop[2];
-	char c = 0;
-	pid_t pid;
-
-	if (pipe(up) || pipe(stop))
-		fail();
-	pid = fork();
-	if (!pid) {
-		close(up[0]);
-		close(stop[1]);
-		c = unshare(flags) ? 'n' : 'y';
-		if (write(up[1], &c, 1) != 1 || read(stop[0], &c, 1) < 0)
-			_exit(1);
-		_exit(0);
-	}
-	close(up[1]);
-	close(stop[0]);
-	if (read(up[0], &c, 1) != 1 || c != 'y')
-		fail_msg("the holder could not unshare");
-	close(up[0]);
-	return (struct holder){pid, stop[1]};
-}
-
-static void holder_end(struct holder h)
-{
-	close(h.stop);
-	waitpid(h.pid, NULL, 0);
-}
-
-static void in_the_namespace_of(int flags)
-{
-	struct holder h = holder_start(flags);
-	struct fixture *fx = fixture_new();
-	const char *const addr[] = {"10.9.7.1/24", NULL};
-	char pid[16];
-	struct tap_config cfg = {.ifname = "tapns", .netns = pid, .addr = addr, .mtu = 1400};
-	void *state = fx;
-
-	snprintf(pid, sizeof(pid), "%d", (int)h.pid);
-	fixture_attach(fx, &cfg);
-	assert_int_equal(if_nametoindex("tapns"), 0); /* not here */
-	assert_int_equal(fx->port->mtu, 1400);
-	assert_false(has_address("tapns", "10.9.7.1"));
-	/* the kernel over there announces itself */
-	next_frame(fx, ETH_TYPE_IP6, 0);
-	settle_all(fx);
-	teardown(&state);
-	holder_end(h);
-}
-
-static void netns_of_a_process(void **state)
-{
-	(void)state;
-	in_the_namespace_of(CLONE_NEWNET);
-	in_the_namespace_of(CLONE_NEWUSER | CLONE_NEWNET);
-}
-
-static void caps_drop(void)
-{
-	struct __user_cap_header_struct h = {.version = _LINUX_CAPABILITY_VERSION_3};
-	struct __user_cap_data_struct d[2] = {0};
-
-	if (syscall(SYS_capset, &h, d))
-		_exit(2);
-}
-
-/* What an ordinary user meets: no rights here, but a namespace that he owns. */
-static void ordinary_user(void **state)
-{
-	int status;
-	pid_t pid = fork();
-
-	(void)state;
-	if (!pid) {
-		caps_drop();
-		refuse(&(struct tap_config){.ifname = "x0"}, EPERM, "tap:x0 needs CAP_NET_ADMIN",
-			"unshare -Urn");
-		refuse(&(struct tap_config){.ifname = "x0", .netns = "1"}, EACCES, "process 1",
-			"not yours");
-		in_the_namespace_of(CLONE_NEWUSER | CLONE_NEWNET);
-		_exit(0);
-	}
-	assert_int_equal(waitpid(pid, &status, 0), pid);
-	assert_int_equal(status, 0);
-}
-
-static bool file_write(const char *path, const char *text)
-{
-	int fd = open(path, O_WRONLY | O_CLOEXEC);
-	bool good = fd >= 0 && write(fd, text, strlen(text)) == (ssize_t)strlen(text);
-
-	if (fd >= 0)
-		close(fd);
-	return good;
-}
-
-/* Own namespaces, in which this user is root. */
-static bool namespace_make(void)
-{
-	char uid_map[32], gid_map[32];
-
-	snprintf(uid_map, sizeof(uid_map), "0 %u 1", (unsigned)geteuid());
-	snprintf(gid_map, sizeof(gid_map), "0 %u 1", (unsigned)getegid());
-	return !unshare(CLONE_NEWUSER | CLONE_NEWNET) &&
-	       file_write("/proc/self/uid_map", uid_map) &&
-	       file_write("/proc/self/setgroups", "deny") &&
-	       file_write("/proc/self/gid_map", gid_map);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(mistakes_are_named),
-		cmocka_unit_test(mtu_addresses_and_up),
-		cmocka_unit_test_setup_teardown(taken_tap_is_told, setup, teardown),
 		cmocka_unit_test_setup_teardown(
 			datagram_comes_with_its_offload_fields, setup, teardown),
 		cmocka_unit_test_setup_teardown(super_packet_comes_whole, setup, teardown),
@@ -1055,17 +769,9 @@ int main(void)
 		cmocka_unit_test_setup_teardown(mtu_follows_the_interface, setup, teardown),
 		cmocka_unit_test_setup_teardown(deleted_interface_is_told_once, setup, teardown),
 		cmocka_unit_test_setup_teardown(deleted_between_two_writes, setup, teardown),
-		cmocka_unit_test(netns_of_a_process),
-		cmocka_unit_test(ordinary_user),
 	};
 
-	if (!namespace_make()) {
-		printf("skipped: no user and network namespace here: %s\n", strerror(errno));
-		return SKIP_STATUS;
-	}
-	if (access("/dev/net/tun", R_OK | W_OK)) {
-		printf("skipped: /dev/net/tun: %s\n", strerror(errno));
-		return SKIP_STATUS;
-	}
+	if (!testns_enter())
+		return TESTNS_SKIP;
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
