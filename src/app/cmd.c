@@ -13,7 +13,6 @@
 #include "app/ctl.h"
 #include "app/help.h"
 #include "app/words.h"
-#include "port/port.h"
 
 const struct cmd cmds[] = {
 	{"run", "[PORT...]", "run a network with these ports until it is told to end",
@@ -156,7 +155,7 @@ int cmd_parse(struct cmd_call *call, int argc, const char *const *argv)
 	if (call->narg < cmd->min)
 		return err_set(&call->err, EINVAL, "%s: needs %s; right is: weft %s %s", cmd->word,
 			cmd->args, cmd->word, cmd->args);
-	return port_name_check(call->net_name, &call->err);
+	return net_name_check(call->net_name, &call->err);
 }
 
 int cmd_number(struct cmd_call *call, unsigned i, uint32_t max, uint32_t *n, uint32_t otherwise)

@@ -82,7 +82,7 @@ static void test_mistakes(void **state)
 		{"show --json=1", "--json", "no value"},
 		{"wait a -t", "-t", "SECONDS"},
 		{"show -n", "-n", "NET"},
-		{"show -n a/b", "a/b", ""},
+		{"show -n a/b", "a/b", "cannot name a network"},
 		{"show -n ..", "..", ""},
 	};
 	struct cmd_call call;

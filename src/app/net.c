@@ -77,6 +77,16 @@ static void net_link(void *ctx, struct port *port)
 		net->on_port(net->on_port_ctx, p, false);
 }
 
+int net_name_check(const char *name, struct err *err)
+{
+	if (!port_name_check(name, NULL))
+		return 0;
+	return err_set(err, EINVAL,
+		"'%.60s' cannot name a network: 1 to %d of letters, digits, '.', '_' and '-', not "
+		"starting with '-' or '.'",
+		name, NAME_LEN - 1);
+}
+
 void net_config_init(struct net_config *c, const char *name)
 {
 	*c = (struct net_config){
@@ -96,7 +106,7 @@ int net_init(struct net *net, const struct net_config *c, struct err *err)
 
 	memset(net, 0, sizeof(*net));
 	TAILQ_INIT(&net->ports);
-	r = port_name_check(c->name, err);
+	r = net_name_check(c->name, err);
 	if (r)
 		return r;
 	strncpy(net->name, c->name, NAME_LEN - 1);

@@ -46,6 +46,9 @@ struct net_config {
 	void *sink_ctx;
 };
 
+/* A network's name is checked as a port's is; the text says that it is -n's. 0 or -EINVAL. */
+int net_name_check(const char *name, struct err *);
+
 void net_config_init(struct net_config *, const char *name); /* the defaults */
 
 /* `net` is big and does not move. 0 or -errno; after 0, net_fini when done. */

@@ -92,9 +92,11 @@ int rundir_claim(char path[RUNDIR_PATH], const char *net, int *lock, struct err 
 {
 	int fd, r;
 
-	/* Another may end, and remove the folder, between our making and locking it. */
+	/* Another may end, and remove a folder, between our making and locking it. */
 	for (unsigned tries = 0; tries < 10; tries++) {
 		r = rundir_path(path, net, true, err);
+		if (r == -ENOENT)
+			continue;
 		if (r)
 			return r;
 		fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -119,6 +121,16 @@ int rundir_claim(char path[RUNDIR_PATH], const char *net, int *lock, struct err 
 
 void rundir_release(const char *path, int lock)
 {
+	char base[RUNDIR_PATH];
+	char *slash;
+
 	rmdir(path);
+	/* The folder above is ours, too; other networks that are in it keep it. */
+	snprintf(base, sizeof(base), "%s", path);
+	slash = strrchr(base, '/');
+	if (slash) {
+		*slash = 0;
+		rmdir(base);
+	}
 	close(lock);
 }

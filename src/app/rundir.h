@@ -22,7 +22,7 @@ int rundir_path(char path[RUNDIR_PATH], const char *net, bool make, struct err *
  * has the network.
  */
 int rundir_claim(char path[RUNDIR_PATH], const char *net, int *lock, struct err *);
-/* Remove the folder if it is empty, close the claim. */
+/* Remove the folder, and weft/ above it, where they are empty; close the claim. */
 void rundir_release(const char *path, int lock);
 
 #endif

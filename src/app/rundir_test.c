@@ -81,7 +81,7 @@ static void test_refused(void **state)
 
 static void test_claim(void **state)
 {
-	char path[RUNDIR_PATH];
+	char path[RUNDIR_PATH], other[RUNDIR_PATH];
 	struct err err;
 	struct stat st;
 	int a, b;
@@ -92,8 +92,13 @@ static void test_claim(void **state)
 	assert_non_null(strstr(err.text, "weft stop -n lab"));
 	close(a); /* the process died */
 	assert_int_equal(rundir_claim(path, "lab", &b, &err), 0);
+	assert_int_equal(rundir_claim(other, "other", &a, &err), 0);
 	rundir_release(path, b);
 	assert_int_not_equal(stat(path, &st), 0);
+	assert_int_equal(stat(other, &st), 0);
+	rundir_release(other, a);
+	assert_int_equal(rmdir(top), 0); /* nothing is left in it */
+	assert_int_equal(mkdir(top, 0700), 0);
 }
 
 int main(void)

@@ -63,6 +63,30 @@ static json_t *accepts_json(unsigned accepts)
 	return list;
 }
 
+static json_t *rings_json(const struct vdev *dev)
+{
+	static const char *const names[VDEV_QUEUES] = {[VDEV_RX] = "rx", [VDEV_TX] = "tx"};
+	json_t *list = json_array();
+
+	for (unsigned i = 0; i < VDEV_QUEUES; i++) {
+		const struct vq_dev *vq = &dev->vq[i];
+		json_t *o = json_object();
+
+		set_text(o, "queue", names[i]);
+		set_num(o, "size", dev->ring[i].size);
+		set_bool(o, "started", dev->ring[i].started);
+		set_bool(o, "enabled", dev->ring[i].enabled);
+		set_text(o, "broken", vq->broken);
+		set_num(o, "chains", vq->n_popped);
+		set_num(o, "descriptors", vq->n_desc);
+		set_num(o, "indirect", vq->n_indirect);
+		set_num(o, "notified", vq->n_notify);
+		set_num(o, "suppressed", vq->n_suppressed);
+		json_array_append_new(list, o);
+	}
+	return list;
+}
+
 static void show_vhost(json_t *o, const struct net_port *p)
 {
 	const struct vdev *dev = vhost_be_vdev(p->port);
@@ -76,6 +100,7 @@ static void show_vhost(json_t *o, const struct net_port *p)
 	set_text(o, "offered", vnet_features_text(dev->offered, text, sizeof(text)));
 	set_text(o, "broken", dev->broken);
 	set_num(o, "memory_regions", dev->mem.n);
+	json_object_set_new(o, "rings", rings_json(dev));
 }
 
 static json_t *show_ports(struct net *net)
