@@ -115,6 +115,11 @@ void frame_copy(const struct frame *f, uint32_t from, uint32_t n, const struct i
 	struct place src = {f->head, f->head_len, f->tail, f->tail + f->ntail};
 	struct place dst = {to->iov_base, to->iov_len, to + 1, to + nto};
 
+	if ((uint64_t)from + n <= f->head_len && skip + n <= to->iov_len) {
+		/* small frames: all of it private, one piece to go to */
+		memcpy((uint8_t *)to->iov_base + skip, f->head + from, n);
+		return;
+	}
 	if (!n)
 		return;
 	place_skip(&src, from);

@@ -12,38 +12,42 @@
 #include "wire/csum.h"
 #include "wire/bytes.h"
 
-/* Four lanes; where the machine has only 16-byte vectors the compiler takes two. */
-typedef uint64_t lanes __attribute__((vector_size(32)));
+/* As wide as every 64-bit machine has them; wider ones are cut up by the compiler, badly. */
+typedef uint64_t lanes __attribute__((vector_size(16)));
 
-#define BLOCK 64 /* bytes a turn: two vectors, to keep two chains of additions going */
+#define BLOCK 64 /* bytes a turn: four vectors, in two chains of additions */
 
 static uint64_t halves(uint64_t v)
 {
 	return (v >> 32) + (uint32_t)v;
 }
 
-/* Sum of whole blocks; len is a multiple of BLOCK. */
+/*
+ * Sum of whole blocks; len is a multiple of BLOCK. `all` adds whole 64-bit words and may overflow,
+ * `high` adds their upper halves and cannot; what is left when the upper halves are taken out again
+ * is the sum of the lower halves, exactly, for that cannot overflow either.
+ */
 static uint64_t sum_blocks(const uint8_t *p, size_t len)
 {
-	const lanes low = {UINT32_MAX, UINT32_MAX, UINT32_MAX, UINT32_MAX};
-	lanes a = {0}, b = {0}, c = {0}, d = {0};
+	lanes all = {0}, all2 = {0}, high = {0}, high2 = {0};
 
 	for (const uint8_t *end = p + len; p != end; p += BLOCK) {
-		lanes v, w;
+		lanes v[4];
 
-		memcpy(&v, p, sizeof(v));
-		memcpy(&w, p + sizeof(v), sizeof(w));
-		a += v & low;
-		b += v >> 32;
-		c += w & low;
-		d += w >> 32;
+		memcpy(v, p, sizeof(v));
+		all += v[0];
+		high += v[0] >> 32;
+		all2 += v[1];
+		high2 += v[1] >> 32;
+		all += v[2];
+		high += v[2] >> 32;
+		all2 += v[3];
+		high2 += v[3] >> 32;
 	}
-	a += b;
-	c += d;
-	a += c;
-	/* each lane is below 2^62 for any length that exists, but four of them together may not be
-	 */
-	return halves(a[0]) + halves(a[1]) + halves(a[2]) + halves(a[3]);
+	high += high2;
+	all += all2 - (high << 32); /* now the lower halves */
+	all = (all >> 32) + (all & UINT32_MAX) + (high >> 32) + (high & UINT32_MAX);
+	return all[0] + all[1];
 }
 
 static uint64_t sum_words(const uint8_t *p, size_t len)
@@ -54,8 +58,10 @@ static uint64_t sum_words(const uint8_t *p, size_t len)
 
 	for (; len >= 8; len -= 8, p += 8) {
 		memcpy(&v8, p, 8);
-		sum += halves(v8);
+		sum += v8;
+		sum += sum < v8; /* the carry comes back at the bottom */
 	}
+	sum = halves(sum);
 	if (len & 4) {
 		memcpy(&v4, p, 4);
 		sum += v4;
