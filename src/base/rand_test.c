@@ -42,6 +42,20 @@ static void test_below(void **state)
 		assert_in_range(rand_below(&r, UINT32_MAX), 0, UINT32_MAX - 1u);
 }
 
+/* Without drawing again, every third number below 3 * 2^30 would come twice as often. */
+static void test_unbiased(void **state)
+{
+	unsigned third[3] = {0};
+	struct rand r;
+
+	(void)state;
+	rand_init(&r, 7);
+	for (unsigned i = 0; i < 6000; i++)
+		third[rand_below(&r, 3u << 30) % 3]++;
+	for (unsigned i = 0; i < 3; i++)
+		assert_in_range(third[i], 1850, 2150);
+}
+
 static void test_secret(void **state)
 {
 	uint8_t a[32] = {0}, b[32] = {0};
@@ -58,6 +72,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_repeats),
 		cmocka_unit_test(test_below),
+		cmocka_unit_test(test_unbiased),
 		cmocka_unit_test(test_secret),
 	};
 
