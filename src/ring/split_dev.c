@@ -388,7 +388,7 @@ unsigned vq_dev_pop(
 
 	unsigned done = 0, n = (uint16_t)(vq->avail_idx - vq->last_avail);
 
-	if (n < max)
+	if (n < max || n > vq->size) /* the latter after unpop, if the driver lied */
 		n = avail_load(vq);
 	if (n > max)
 		n = max;
