@@ -116,8 +116,9 @@ static void full_and_room_again(void **state)
 	assert_false(s->a->ops->arm_room(&s->a->q, 1));
 	assert_int_equal(port_pull(&s->b->q, &burst, 3), 3);
 	port_settle(&s->b->q, &burst, 0);
-	assert_int_equal(port_pull(&s->b->q, &burst, 3), 3);
+	loop_dispatch(&loop, false);
 	assert_int_equal(s->room, 0);
+	assert_int_equal(port_pull(&s->b->q, &burst, 3), 3);
 	port_settle(&s->b->q, &burst, 2);
 	assert_int_equal(s->room, 0); /* not from inside */
 	loop_dispatch(&loop, false);
