@@ -685,6 +685,30 @@ static void link_follows_the_interface(void **state)
 	udp_expect(fx, 10, 9);
 }
 
+static void what_waited_through_a_down_link_is_told(void **state)
+{
+	struct fixture *fx = *state;
+	struct portq *q = &fx->port->q;
+
+	/* nothing comes by itself when the link comes up */
+	assert_true(testns_write("/proc/sys/net/ipv6/conf/tap9/disable_ipv6", "1"));
+	meet(fx);
+	assert_int_equal(send(fx->udp, "x", 1, 0), 1);
+	assert_true(round_wait(fx));
+	pull(fx, BURST_FRAMES);
+	assert_int_equal(fx->b.n, 1);
+	q->port->ops->settle(q, &fx->b, 0);
+	set_up("tap9", false);
+	loop_dispatch(&fx->loop, false);
+	assert_false(q->port->ops->arm(q)); /* a port without link lends nothing */
+	fx->ready = 0;
+	set_up("tap9", true);
+	loop_dispatch(&fx->loop, false);
+	assert_int_equal(fx->ready, 1);
+	next_frame(fx, ETH_TYPE_IP4, IPPROTO_UDP);
+	settle_all(fx);
+}
+
 static void mtu_follows_the_interface(void **state)
 {
 	struct fixture *fx = *state;
@@ -766,6 +790,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(kernel_takes_tcp_super_packets, setup, teardown),
 		cmocka_unit_test_setup_teardown(refused_write_is_a_counted_drop, setup, teardown),
 		cmocka_unit_test_setup_teardown(link_follows_the_interface, setup, teardown),
+		cmocka_unit_test_setup_teardown(
+			what_waited_through_a_down_link_is_told, setup, teardown),
 		cmocka_unit_test_setup_teardown(mtu_follows_the_interface, setup, teardown),
 		cmocka_unit_test_setup_teardown(deleted_interface_is_told_once, setup, teardown),
 		cmocka_unit_test_setup_teardown(deleted_between_two_writes, setup, teardown),

@@ -19,7 +19,7 @@
 
 #define TESTNS_SKIP 77 /* exit status that means "skipped" to the test runner */
 
-static inline bool file_write(const char *path, const char *text)
+static inline bool testns_write(const char *path, const char *text)
 {
 	int fd = open(path, O_WRONLY | O_CLOEXEC);
 	bool good = fd >= 0 && write(fd, text, strlen(text)) == (ssize_t)strlen(text);
@@ -36,9 +36,9 @@ static inline bool testns_make(void)
 	snprintf(uid_map, sizeof(uid_map), "0 %u 1", (unsigned)geteuid());
 	snprintf(gid_map, sizeof(gid_map), "0 %u 1", (unsigned)getegid());
 	return !unshare(CLONE_NEWUSER | CLONE_NEWNET) &&
-	       file_write("/proc/self/uid_map", uid_map) &&
-	       file_write("/proc/self/setgroups", "deny") &&
-	       file_write("/proc/self/gid_map", gid_map);
+	       testns_write("/proc/self/uid_map", uid_map) &&
+	       testns_write("/proc/self/setgroups", "deny") &&
+	       testns_write("/proc/self/gid_map", gid_map);
 }
 
 /* False, with the reason on standard output: the caller ends with TESTNS_SKIP. */
