@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * chunk: memory that a driver shares with its device: one pool per peer, of chunks of order 0 (4 KiB)
+ * to 4 (64 KiB) in a memfd sealed against shrinking. What the pool knows of a chunk (order, references,
+ * free lists) lies outside the shared memory: a device can spoil bytes, never the pool. Freed last is
+ * taken first, so memory stays in the cache.
+ *
+ * A chunk is taken at the order asked for or, if there is none, at the next lower one, and so on: what
+ * Linux does for tun and macvtap (S3). `refuse` makes that happen on purpose, for tests and experiments.
+ *
+ * References: every posted buffer holds one, every fragment of a packet holds one, a page_frag that is
+ * cutting buffers from a chunk holds one. The sum is checked at chunk_pool_fini: chunk_pool_live() must be 0.
+ */
+#ifndef FRAME_CHUNK_H
+#define FRAME_CHUNK_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "base/rand.h"
+
+#define CHUNK_PAGE   4096u
+#define CHUNK_ORDERS 5 /* 0 .. 4: 4, 8, 16, 32, 64 KiB */
+
+struct chunk {
+	uint32_t refs;
+	uint8_t order;
+	uint8_t state; /* the pool's */
+	uint32_t next, prev; /* free list, page numbers; the pool's */
+};
+
+struct chunk_pool {
+	uint8_t *base; /* shared mapping, aligned to 64 KiB */
+	size_t len;
+	int fd; /* memfd; the device maps it */
+	struct chunk *meta; /* one per page; a chunk's is its first page's */
+	uint32_t free[CHUNK_ORDERS]; /* heads of the free lists */
+	uint32_t live; /* chunks out */
+	/* fault injection: refuse an order (> 0, or all with refuse_all) this often, of 1000 */
+	unsigned refuse_permille;
+	bool refuse_all;
+	struct rand rand;
+	/* counters */
+	uint64_t got[CHUNK_ORDERS]; /* chunks handed out, by order */
+	uint64_t fallbacks;         /* an order was not to be had and a lower one was tried */
+	uint64_t failed;            /* nothing to be had at all */
+};
+
+/* `bytes` rounded up to 64 KiB, up to 4 GiB. -errno with the reason. */
+int chunk_pool_init(struct chunk_pool *, size_t bytes, struct err *);
+void chunk_pool_fini(struct chunk_pool *);
+static inline uint32_t chunk_pool_live(const struct chunk_pool *p)
+{
+	return p->live;
+}
+
+/* A chunk with one reference: of `order` or the highest below it that can be had; NULL: none. Never blocks. */
+struct chunk *chunk_get(struct chunk_pool *, unsigned order);
+static inline void chunk_ref(struct chunk *c)
+{
+	c->refs++;
+}
+void chunk_put(struct chunk_pool *, struct chunk *); /* the last reference frees it */
+
+static inline uint8_t *chunk_data(const struct chunk_pool *p, const struct chunk *c)
+{
+	return p->base + (size_t)(c - p->meta) * CHUNK_PAGE;
+}
+
+static inline uint32_t chunk_size(const struct chunk *c)
+{
+	return CHUNK_PAGE << c->order;
+}
+
+static inline bool chunk_pool_owns(const struct chunk_pool *p, const void *ptr)
+{
+	return (size_t)((const uint8_t *)ptr - p->base) < p->len;
+}
+
+/*
+ * Buffers cut one after the other from chunks of `order` (MECHANISMS 2.2): the receive ring and the
+ * application's send bytes. A chunk that only we still hold is used from its start again.
+ */
+struct page_frag {
+	struct chunk_pool *pool;
+	unsigned order; /* asked for; 3 as in Linux */
+	struct chunk *chunk;
+	uint32_t offset, size;
+	uint64_t chunks, reused, holes; /* taken; started over; remainders given to a last buffer */
+};
+
+void page_frag_init(struct page_frag *, struct chunk_pool *, unsigned order);
+void page_frag_fini(struct page_frag *); /* drops the reference to the current chunk */
+/*
+ * `n` bytes (1 .. CHUNK_PAGE; a caller that wants alignment passes n rounded) of one chunk, which gets a
+ * reference for the caller. With `hole`, if what is left behind the buffer is shorter than n, the buffer
+ * gets it, too, and *cap says so: the capacity to post and to charge [T1]. NULL: no memory.
+ */
+uint8_t *page_frag_get(struct page_frag *, uint32_t n, bool hole, struct chunk **chunk, uint32_t *cap);
+
+#endif
