@@ -187,6 +187,8 @@ static int path_join(struct spec_in *in, char out[SPEC_PATH], const char *base, 
 {
 	int n;
 
+	while (!strncmp(text, "./", 2))
+		text += 2;
 	if (*text == '/')
 		n = snprintf(out, SPEC_PATH, "%s%s", text, end);
 	else

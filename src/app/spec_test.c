@@ -91,7 +91,7 @@ static void test_paths(void **state)
 	static const struct {
 		const char *text, *path, *name;
 	} cases[] = {
-		{"vhost-user:./a.sock", "/home/me/./a.sock", "a"},
+		{"vhost-user:./a.sock", "/home/me/a.sock", "a"},
 		{"vhost-user:d/b", "/home/me/d/b", "b"},
 		{"vhost-user:/x/.sock,name=c", "/x/.sock", "c"},
 		{"vhost-user:/x/a,,b.sock,name=d", "/x/a,b.sock", "d"},
