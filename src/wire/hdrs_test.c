@@ -234,7 +234,7 @@ static void cut_frames(void **state)
 static void bad_frames(void **state)
 {
 	static const char *const bad[] = {
-		MACS "0800 44000034 00010000 40060000 0a000001 0a000002" TCP, /* IHL 4 */
+		MACS "0800 44000034 00010000 40110000 0a000001 0a000002" TCP, /* IHL 4 */
 		MACS
 		"0800 65000034 00010000 40060000 0a000001 0a000002" TCP, /* version 6 as IPv4 */
 		MACS "86dd 40000000 00140640" ADDR TCP,                  /* version 4 as IPv6 */
