@@ -1,0 +1,197 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""weft - one `weft run` under test, with a runtime folder of its own.
+
+    with Weft("vhost-user:a", "tap:t0,ip=10.0.0.254/24") as w:
+        w.socket("a"); w.show()["ports"]; w.port("a"); w.cpu(); w.rss_kib()
+"""
+import json
+import os
+import pathlib
+import select
+import signal
+import subprocess
+import time
+
+import t as frame
+from guest import Nic, QemuGuest, UmlGuest, _die_with_parent
+
+HZ = os.sysconf("SC_CLK_TCK")
+
+
+def program():
+    """The weft under test: $WEFT, else the optimised build."""
+    path = os.environ.get("WEFT") or next(
+        (str(p) for p in (frame.ROOT / "build/weft", frame.ROOT / "build/src/app/weft") if p.exists()),
+        str(frame.ROOT / "build/weft"))
+    if not os.access(path, os.X_OK):
+        raise frame.Failure(f"no program at {path}; run make")
+    return path
+
+
+def call(*words, rundir=None, timeout=10, **kw):
+    """Run weft to its end: CompletedProcess with text."""
+    env = dict(os.environ, **kw.pop("env", {}))
+    if rundir:
+        env["XDG_RUNTIME_DIR"] = str(rundir)
+    return subprocess.run([program(), *words], capture_output=True, text=True, timeout=timeout,
+                          stdin=subprocess.DEVNULL, env=env, **kw)
+
+
+class Weft:
+    """weft run, from its start to its ready line."""
+
+    def __init__(self, *ports, rundir=None, options=(), start=True):
+        self.ports, self.options = list(ports), list(options)
+        self.rundir = pathlib.Path(rundir) if rundir else frame.workdir("weft-t")
+        self.proc = None
+        if start:
+            self.start()
+
+    def start(self, timeout=10):
+        self.log = open(self.rundir / "weft.log", "ab")
+        self.proc = subprocess.Popen(
+            [program(), "run", *self.options, *self.ports], stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE, stderr=self.log, preexec_fn=_die_with_parent,
+            env=dict(os.environ, XDG_RUNTIME_DIR=str(self.rundir)))
+        self.ready_line = self._line(timeout)
+        return self
+
+    def _line(self, timeout):
+        end, out = time.monotonic() + timeout, b""
+        while not out.endswith(b"\n"):
+            left = end - time.monotonic()
+            if left <= 0:
+                raise frame.Failure("weft run: no ready line; it said: " + self.errors())
+            if select.select([self.proc.stdout], [], [], left)[0]:
+                data = os.read(self.proc.stdout.fileno(), 4096)
+                if not data:
+                    raise frame.Failure(f"weft run ended with {self.proc.wait()}: " + self.errors())
+                out += data
+        return out.decode()
+
+    def errors(self):
+        return (self.rundir / "weft.log").read_text(errors="replace")[-1500:].strip()
+
+    def alive(self):
+        return self.proc is not None and self.proc.poll() is None
+
+    def call(self, *words, **kw):
+        return call(*words, rundir=self.rundir, **kw)
+
+    def socket(self, name, net="default"):
+        """The path of a vhost-user port's socket."""
+        for port in self.show()["ports"]:
+            if port["name"] == name:
+                return port["socket"]
+        raise frame.Failure(f"weft shows no port {name}")
+
+    def show(self):
+        p = self.call("show", "--json")
+        frame.check(p.returncode == 0, f"weft show --json: status {p.returncode}: {p.stderr}{p.stdout}")
+        return json.loads(p.stdout)
+
+    def port(self, name):
+        for p in self.show()["ports"]:
+            if p["name"] == name:
+                return p
+        raise frame.Failure(f"weft shows no port {name}")
+
+    def cpu(self):
+        """Seconds of processor time it has used."""
+        words = pathlib.Path(f"/proc/{self.proc.pid}/stat").read_text().rpartition(")")[2].split()
+        return (int(words[11]) + int(words[12])) / HZ
+
+    def status(self, *keys):
+        out = {}
+        for line in pathlib.Path(f"/proc/{self.proc.pid}/status").read_text().splitlines():
+            k, _, v = line.partition(":")
+            if k in keys:
+                out[k] = int(v.split()[0])
+        return out
+
+    def rss_kib(self):
+        """Memory of its own: guests' memory is RssShmem and theirs."""
+        return sum(self.status("RssAnon", "RssFile").values())
+
+    def switches(self):
+        """How often it went to sleep: voluntary context switches."""
+        return self.status("voluntary_ctxt_switches")["voluntary_ctxt_switches"]
+
+    def stop(self, timeout=5):
+        """SIGTERM; returns the seconds it took."""
+        if not self.alive():
+            return 0.0
+        begun = time.monotonic()
+        self.proc.send_signal(signal.SIGTERM)
+        try:
+            self.proc.wait(timeout)
+        except subprocess.TimeoutExpired:
+            self.proc.kill()
+            self.proc.wait()
+            raise frame.Failure(f"weft did not end within {timeout} s of SIGTERM")
+        finally:
+            self.proc.stdout.close()
+            self.log.close()
+        return time.monotonic() - begun
+
+    def kill(self):
+        if self.alive():
+            self.proc.kill()
+            self.proc.wait()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.kill()
+
+
+# -- what tests do with a pair --
+
+def pair(w, kinds=("uml", "uml"), names=("a", "b"), **kw):
+    """Two guests on the ports `names`, 10.0.0.1 and .2, fd00::1 and ::2, booted together."""
+    made = []
+    for i, (kind, name) in enumerate(zip(kinds, names), 1):
+        per = {k: (v[i - 1] if isinstance(v, (tuple, list)) else v) for k, v in kw.items()}
+        cls = UmlGuest if kind == "uml" else QemuGuest
+        made.append(cls(name, [Nic(w.socket(name), ip=f"10.0.0.{i}/24+fd00::{i}/64", **per)]).boot())
+    for g in made:
+        g.ready()
+    return made
+
+
+SEND = """mkfifo /tmp/f 2>/dev/null; cd /tmp
+[ -s r ] || dd if=/dev/urandom of=r bs=1M count=4 2>/dev/null
+sha256sum <f >sent & i=0
+while [ $i -lt {blocks} ]; do echo block $i; cat r; i=$((i+1)); done | tee f | nc {to} {port}
+wait; cut -d' ' -f1 sent"""
+
+
+def listen_hash(g, port=7000):
+    """The guest takes one TCP connection and hashes what comes; hash_of() tells."""
+    g.run(f"""rm -f /tmp/got; mkfifo /tmp/never 2>/dev/null
+( exec 9<>/tmp/never; nc -l -p {port} <&9 | sha256sum >/tmp/part; mv /tmp/part /tmp/got ) >/dev/null 2>&1 &
+for i in 1 2 3 4 5 6 7 8 9 10; do grep -qi ":{port:04X} " /proc/net/tcp /proc/net/tcp6 && break; sleep 0.1; done""")
+
+
+def transfer(a, b, to, mib, port=7000, timeout=120):
+    """Send `mib` MiB over TCP from guest a to guest b at address `to`; both hashes must agree."""
+    listen_hash(b, port)
+    sent = a.run(SEND.format(blocks=max(1, mib // 4), to=to, port=port), timeout=timeout).out.split()
+    got = b.run("for i in 1 2 3 4 5 6 7 8 9 10; do [ -s /tmp/got ] && break; sleep 0.2; done; "
+                "cut -d' ' -f1 /tmp/got").out.split()
+    frame.check(len(sent) == 1 and len(sent[0]) == 64, f"sender hashed: {sent}")
+    frame.equal(got, sent, f"SHA-256 of {mib} MiB")
+    return sent[0]
+
+
+def iperf(client, to, seconds=2, options="", timeout=None):
+    """Gbit/s at the receiver, by iperf3 against a server that runs already."""
+    out = client.run(f"iperf3 -J -c {to} -t {seconds} {options}", timeout=timeout or seconds + 30).out
+    end = json.loads(out)["end"]
+    return (end.get("sum_received") or end["sum"])["bits_per_second"] / 1e9
+
+
+def iperf_server(g):
+    g.run("iperf3 -s -D >/dev/null 2>&1; for i in 1 2 3 4 5 6 7 8 9 10; do "
+          "grep -q ':1451 ' /proc/net/tcp6 /proc/net/tcp && break; sleep 0.1; done")
