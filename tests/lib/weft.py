@@ -20,9 +20,7 @@ HZ = os.sysconf("SC_CLK_TCK")
 
 def program():
     """The weft under test: $WEFT, else the optimised build."""
-    path = os.environ.get("WEFT") or next(
-        (str(p) for p in (frame.ROOT / "build/weft", frame.ROOT / "build/src/app/weft") if p.exists()),
-        str(frame.ROOT / "build/weft"))
+    path = os.environ.get("WEFT") or str(frame.ROOT / "build/weft")
     if not os.access(path, os.X_OK):
         raise frame.Failure(f"no program at {path}; run make")
     return path
@@ -154,35 +152,38 @@ def pair(w, kinds=("uml", "uml"), names=("a", "b"), **kw):
     for i, (kind, name) in enumerate(zip(kinds, names), 1):
         per = {k: (v[i - 1] if isinstance(v, (tuple, list)) else v) for k, v in kw.items()}
         cls = UmlGuest if kind == "uml" else QemuGuest
-        made.append(cls(name, [Nic(w.socket(name), ip=f"10.0.0.{i}/24+fd00::{i}/64", **per)]).boot())
+        made.append(cls(name, [Nic(w.socket(name), ip=f"10.0.0.{i}/24+fd00::{i}/64", **per)],
+                        extra=[xfer()]).boot())
     for g in made:
         g.ready()
     return made
 
 
-SEND = """mkfifo /tmp/f 2>/dev/null; cd /tmp
-[ -s r ] || dd if=/dev/urandom of=r bs=1M count=4 2>/dev/null
-sha256sum <f >sent & i=0
-while [ $i -lt {blocks} ]; do echo block $i; cat r; i=$((i+1)); done | tee f | nc {to} {port}
-wait; cut -d' ' -f1 sent"""
+def xfer():
+    """The helper that moves and hashes bytes (tests/guest/xfer.c)."""
+    path = frame.ROOT / "build/tests/xfer"
+    frame.check(path.exists(), f"no {path}; run make")
+    return str(path)
 
 
 def listen_hash(g, port=7000):
-    """The guest takes one TCP connection and hashes what comes; hash_of() tells."""
-    g.run(f"""rm -f /tmp/got; mkfifo /tmp/never 2>/dev/null
-( exec 9<>/tmp/never; nc -l -p {port} <&9 | sha256sum >/tmp/part; mv /tmp/part /tmp/got ) >/dev/null 2>&1 &
-for i in 1 2 3 4 5 6 7 8 9 10; do grep -qi ":{port:04X} " /proc/net/tcp /proc/net/tcp6 && break; sleep 0.1; done""")
+    """The guest takes one TCP connection and hashes what comes."""
+    g.run(f"""rm -f /tmp/got; (xfer recv {port} >/tmp/part 2>&1; mv /tmp/part /tmp/got) >/dev/null 2>&1 &
+for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15; do grep -qi ":{port:04X} " /proc/net/tcp6 && break; sleep 0.1; done""")
 
 
-def transfer(a, b, to, mib, port=7000, timeout=120):
+def heard_hash(g):
+    """What listen_hash()'s connection brought: ["SHA-256", "bytes"]."""
+    return g.run("for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15; do [ -s /tmp/got ] && break; sleep 0.1; done; "
+                 "cat /tmp/got").out.split()
+
+
+def transfer(a, b, to, mib, port=7000, seed=1, timeout=120):
     """Send `mib` MiB over TCP from guest a to guest b at address `to`; both hashes must agree."""
     listen_hash(b, port)
-    sent = a.run(SEND.format(blocks=max(1, mib // 4), to=to, port=port), timeout=timeout).out.split()
-    got = b.run("for i in 1 2 3 4 5 6 7 8 9 10; do [ -s /tmp/got ] && break; sleep 0.2; done; "
-                "cut -d' ' -f1 /tmp/got").out.split()
-    frame.check(len(sent) == 1 and len(sent[0]) == 64, f"sender hashed: {sent}")
-    frame.equal(got, sent, f"SHA-256 of {mib} MiB")
-    return sent[0]
+    sent = a.run(f"xfer send {to} {port} {mib} {seed}", timeout=timeout).out.strip()
+    frame.equal(heard_hash(b), [sent, str(mib << 20)], f"SHA-256 and length of {mib} MiB")
+    return sent
 
 
 def iperf(client, to, seconds=2, options="", timeout=None):
