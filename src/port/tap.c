@@ -440,6 +440,15 @@ void tap_free(struct port *port)
 	free(t);
 }
 
+const char *tap_missing(const struct port *port)
+{
+	if (port->link)
+		return "";
+	return ((const struct tap *)(const void *)port)->gone
+		       ? "the interface was deleted: delete the port and add it anew"
+		       : "the interface is down";
+}
+
 const char *tap_ifname(const struct port *port)
 {
 	return ((const struct tap *)(const void *)port)->ifname;

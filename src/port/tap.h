@@ -19,10 +19,15 @@ struct tap_config {
 		off; /* virtio feature bits not to use: guest_*: towards the kernel, host_*: from it */
 };
 
-/* Opens, sets offloads, MTU, addresses, brings it up. The port's link follows the interface's IFF_UP. */
+/*
+ * Opens, sets offloads, MTU, addresses, brings it up; blocks for some milliseconds. From then on the
+ * port's link follows the interface's IFF_UP and its mtu the interface's MTU, whoever changes them.
+ */
 int tap_open(struct port **, const char *name, const struct tap_config *, struct loop *,
 	struct log *, struct err *);
 void tap_free(struct port *); /* closes; NULL is fine */
+/* Why the link is down, a constant sentence; "" if it is up. */
+const char *tap_missing(const struct port *);
 const char *tap_ifname(const struct port *);
 /* Virtio feature bits that hold: guest_*: towards the kernel; csum, host_*: from it. */
 uint64_t tap_features(const struct port *);

@@ -673,6 +673,7 @@ static void link_follows_the_interface(void **state)
 	loop_dispatch(&fx->loop, false);
 	assert_int_equal(fx->link, 1);
 	assert_false(fx->port->link);
+	assert_string_equal(tap_missing(fx->port), "the interface is down");
 	pull(fx, BURST_FRAMES);
 	assert_int_equal(fx->b.n, 0);
 	assert_false(fx->port->ops->arm(&fx->port->q));
@@ -749,6 +750,7 @@ static void deleted_interface_is_told_once(void **state)
 	for (unsigned i = 0; i < 10 && fx->port->link; i++)
 		loop_dispatch(&fx->loop, false);
 	assert_false(fx->port->link);
+	assert_non_null(strstr(tap_missing(fx->port), "deleted"));
 	assert_int_equal(fx->logged, 1);
 	rounds = fx->link;
 	for (unsigned i = 0; i < 10; i++)
