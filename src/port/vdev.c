@@ -39,6 +39,15 @@ static void vdev_update(struct vdev *v)
 	port_set_link(&v->port, v->rx_live);
 	if (v->tx_live && !had_tx)
 		port_ready(&v->port.q); /* frames may wait since before the ring started */
+}
+
+/*
+ * A transmit queue that is started but disabled is consumed and dropped: when it comes to be so, and
+ * when the driver kicks. Not on other occasions: User-Mode Linux disables a ring and then uses its
+ * memory for other things, without a word.
+ */
+static void tx_disabled_look(struct vdev *v)
+{
 	if (v->ring[VDEV_TX].started && !v->ring[VDEV_TX].enabled && !v->broken)
 		vdev_tx_discard(v);
 }
@@ -269,6 +278,8 @@ void vdev_ring_start(struct vdev *v, unsigned queue)
 	if (queue == VDEV_RX)
 		vq_dev_disarm(vq); /* nobody waits for room yet */
 	vdev_update(v);
+	if (queue == VDEV_TX)
+		tx_disabled_look(v);
 }
 
 /* A broken queue was stopped: is the other one whole? */
@@ -307,12 +318,13 @@ void vdev_ring_enable(struct vdev *v, unsigned queue, bool on)
 		vdev_flush(&v->port.q);
 	v->ring[queue].enabled = on;
 	vdev_update(v);
+	if (queue == VDEV_TX)
+		tx_disabled_look(v);
 }
 
 void vdev_kicked(struct vdev *v, unsigned queue)
 {
 	struct portq *q = &v->port.q;
-	bool discard = v->ring[VDEV_TX].started && !v->ring[VDEV_TX].enabled && !v->broken;
 
 	if (queue == VDEV_RX) {
 		q->out.kicks++;
@@ -323,8 +335,8 @@ void vdev_kicked(struct vdev *v, unsigned queue)
 	q->in.kicks++;
 	if (v->tx_live)
 		port_ready(q);
-	else if (discard)
-		vdev_tx_discard(v);
+	else
+		tx_disabled_look(v);
 }
 
 /* memory */

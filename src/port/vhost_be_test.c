@@ -226,9 +226,16 @@ static void driver_starts_anew_without_a_word(void **state)
 		traffic(r, i);
 	for (unsigned q = 0; q < 2; q++) {
 		assert_int_equal(ask_state(r, VHOST_USER_SET_VRING_ENABLE, q, 0), 0);
-		assert_int_equal(vhost_sim_ring(&r->fe, q, 0), 0);
 	}
-	steps(r, VHOST_SIM_MEMORY, VHOST_SIM_NUM0);
+	/* the guest uses the memory of the disabled rings for other things */
+	memset(r->fe.mem, 0x5a, VHOST_SIM_BUFS);
+	steps(r, VHOST_SIM_FEATURES, VHOST_SIM_CALL0);
+	for (unsigned i = 0; i < VHOST_SIM_BUFS; i++)
+		assert_int_equal(r->fe.mem[i], 0x5a);
+	assert_int_equal(vhost_sim_ring(&r->fe, 0, 0), 0);
+	steps(r, VHOST_SIM_ERR0, VHOST_SIM_NUM0);
+	assert_null(vhost_be_vdev(r->port)->broken);
+	assert_int_equal(vhost_sim_ring(&r->fe, 1, 0), 0);
 	assert_false(ring_of(r, 0)->started);
 	steps(r, VHOST_SIM_BASE0, VHOST_SIM_ADDR0);
 	assert_false(ring_of(r, 0)->started); /* the old kick descriptor is no go */
