@@ -250,13 +250,15 @@ static __attribute__((noinline)) bool chain_read(
 	struct table t = {(const uint8_t *)vq->desc, vq->size};
 	unsigned ndesc = 1, left = vq->size < CHAIN_MAX ? vq->size : CHAIN_MAX;
 	uint64_t len = 0, rlen = 0, table_gpa = 0;
+	bool nested = false; /* inside of an indirect table, which may be the ring's own */
 	struct vring_desc d = desc_load(&vq->desc[head]);
 
 	for (;; ndesc++) {
 		if (d.flags & VRING_DESC_F_INDIRECT) {
-			t = table_open(vq, d, t.at != (const uint8_t *)vq->desc);
+			t = table_open(vq, d, nested);
 			if (!t.n)
 				return false;
+			nested = true;
 			table_gpa = d.addr;
 			left = (unsigned)t.n;
 			d = likely(t.at) ? desc_load(t.at) : table_gather(vq, table_gpa, 0);
@@ -289,8 +291,8 @@ static __attribute__((noinline)) bool chain_read(
 			break;
 		if (unlikely(d.next >= t.n))
 			return refuse(
-				vq, table_gpa ? "next descriptor lies outside of the indirect table"
-					      : "next descriptor lies outside of the ring");
+				vq, nested ? "next descriptor lies outside of the indirect table"
+					   : "next descriptor lies outside of the ring");
 		if (unlikely(!--left))
 			return refuse(vq, "descriptor chain loops or is too long");
 		d = likely(t.at) ? desc_load(t.at + d.next * sizeof(d))

@@ -269,6 +269,12 @@ static void table_nested(void)
 	table[1] = (struct vring_desc){lie.sim.table_gpa, 32, I, 0};
 }
 
+/* The table is the ring's own, so that "inside" cannot be told by its address. */
+static void table_is_ring(void)
+{
+	desc[0] = (struct vring_desc){lie.sim.desc_gpa, 32, I, 0};
+}
+
 static void table_next_out(void)
 {
 	table_of(lie.sim.table_gpa, 32, I);
@@ -325,6 +331,7 @@ static const struct {
 	{table_unmapped, "indirect table outside of guest memory"},
 	{table_end_unmapped, "indirect table outside of guest memory"},
 	{table_nested, "indirect descriptor inside"},
+	{table_is_ring, "indirect descriptor inside"},
 	{table_next_out, "next descriptor lies outside of the indirect table"},
 	{table_loops, "descriptor chain loops"},
 	{too_many_pieces, "descriptor chain has too many pieces"},
