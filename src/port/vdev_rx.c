@@ -50,20 +50,23 @@ static bool rx_cache_full(const struct vdev *v)
 static bool rx_more(struct vdev *v, uint32_t need, unsigned left)
 {
 	struct vq_dev *vq = &v->vq[VDEV_RX];
-	unsigned want = rx_want(v, need, left), got;
+	unsigned want = rx_want(v, need, left), again = 0, got;
 	struct chain *c;
 
 	if (v->rx_used == v->rx_have) {
 		v->rx_have = v->rx_used = v->rx_niov = 0;
-	} else if (VDEV_RX_CACHE - v->rx_have < want || BURST_IOV - v->rx_niov < CHAIN_MAX) {
-		want += v->rx_have - v->rx_used;
+	} else if (v->rx_used &&
+		   (VDEV_RX_CACHE - v->rx_have < want || BURST_IOV - v->rx_niov < CHAIN_MAX)) {
+		again = v->rx_have - v->rx_used; /* to the front of the cache */
+		want += again;
 		rx_return(v);
-		if (want > VDEV_RX_CACHE)
-			want = VDEV_RX_CACHE;
 	}
+	if (want > VDEV_RX_CACHE - v->rx_have)
+		want = VDEV_RX_CACHE - v->rx_have;
 	c = &v->rx_chain[v->rx_have];
 	got = vq_dev_pop(vq, c, want, &v->rx_iov[v->rx_niov], BURST_IOV - v->rx_niov);
 	if (unlikely(vq->broken)) {
+		vq_dev_unpop(vq, got);
 		vdev_break(v, VDEV_RX, vq->broken);
 		return false;
 	}
@@ -71,6 +74,7 @@ static bool rx_more(struct vdev *v, uint32_t need, unsigned left)
 		return false;
 	for (unsigned i = 0; i < got; i++) {
 		if (unlikely(c[i].nr || !c[i].wlen)) {
+			vq_dev_unpop(vq, got);
 			vdev_break(v, VDEV_RX,
 				c[i].nr ? "a receive chain has readable parts"
 					: "a receive chain has no writable byte");
@@ -82,7 +86,7 @@ static bool rx_more(struct vdev *v, uint32_t need, unsigned left)
 	v->rx_have += got;
 	v->rx_niov = (unsigned)(c[got - 1].iov + c[got - 1].nw - v->rx_iov);
 	v->rx_cap = c[got - 1].wlen;
-	return true;
+	return got > again;
 }
 
 /* The usual case: the next chain is one piece that holds all of it. */
