@@ -69,7 +69,7 @@ bad:
 
 int tap_address_check(const char *ifname, const char *text, struct err *err)
 {
-	struct address a;
+	struct address a = {0};
 
 	return address_parse(ifname, text, &a, err);
 }
@@ -147,7 +147,7 @@ static int address_add(unsigned ifindex, const struct address *a)
 static int addresses_set(
 	const char *ifname, unsigned ifindex, const char *const *addr, struct err *err)
 {
-	struct address a;
+	struct address a = {0};
 
 	for (const char *const *t = addr; t && *t; t++) {
 		int rc = address_parse(ifname, *t, &a, err);
@@ -190,7 +190,7 @@ int tap_link_setup(
 	const char *ifname, uint32_t mtu, uint32_t txqlen, const char *const *addr, struct err *err)
 {
 	unsigned ifindex = if_nametoindex(ifname);
-	struct tap_link now;
+	struct tap_link now = {0};
 	int rc = tap_link_get(ifname, &now);
 
 	if (!ifindex || rc)

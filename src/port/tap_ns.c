@@ -39,27 +39,28 @@
 
 /* ---- words ---------------------------------------------------------------------------------- */
 
-static int sysctl_number(const char *path)
+/* Does this kernel have that setting, with that value of one digit? */
+static bool sysctl_is(const char *path, char value)
 {
-	char text[16] = "";
+	char text[2] = "";
 	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	ssize_t n;
 
 	if (fd < 0)
-		return -1;
-	if (read(fd, text, sizeof(text) - 1) < 1)
-		text[0] = 0;
+		return false;
+	n = read(fd, text, sizeof(text));
 	close(fd);
-	return text[0] ? atoi(text) : -1;
+	return n >= 1 && text[0] == value && (n == 1 || text[1] == '\n');
 }
 
 /* Why an unprivileged user cannot have a namespace of his own here; "" if nothing forbids it. */
 static const char *userns_forbidden(void)
 {
-	if (sysctl_number("/proc/sys/kernel/unprivileged_userns_clone") == 0)
+	if (sysctl_is("/proc/sys/kernel/unprivileged_userns_clone", '0'))
 		return "; user namespaces are forbidden here (kernel.unprivileged_userns_clone=0)";
-	if (sysctl_number("/proc/sys/user/max_user_namespaces") == 0)
+	if (sysctl_is("/proc/sys/user/max_user_namespaces", '0'))
 		return "; user namespaces are forbidden here (user.max_user_namespaces=0)";
-	if (sysctl_number("/proc/sys/kernel/apparmor_restrict_unprivileged_userns") == 1)
+	if (sysctl_is("/proc/sys/kernel/apparmor_restrict_unprivileged_userns", '1'))
 		return "; user namespaces are restricted here "
 		       "(kernel.apparmor_restrict_unprivileged_userns=1)";
 	return "";

@@ -379,6 +379,25 @@ static void ordinary_user(void **state)
 	without_rights(ordinary_body);
 }
 
+static void forbidden_body(void)
+{
+	refuse(&(struct tap_config){.ifname = "x0"}, EPERM, "tap:x0 needs CAP_NET_ADMIN",
+		"user namespaces are forbidden here (user.max_user_namespaces=0)");
+}
+
+static void forbidden_namespaces_are_said(void **state)
+{
+	const char *path = "/proc/sys/user/max_user_namespaces";
+
+	(void)state;
+	if (!testns_write(path, "0")) {
+		print_message("%s cannot be written here: skipped\n", path);
+		skip();
+	}
+	without_rights(forbidden_body);
+	assert_true(testns_write(path, "1000"));
+}
+
 static void given_body(void)
 {
 	struct tap_config cfg = {.ifname = "tapgiven"};
@@ -424,6 +443,7 @@ int main(void)
 		cmocka_unit_test(netns_of_a_process),
 		cmocka_unit_test(mistakes_over_there_are_named_here),
 		cmocka_unit_test(ordinary_user),
+		cmocka_unit_test(forbidden_namespaces_are_said),
 		cmocka_unit_test(tap_given_to_a_user),
 	};
 
