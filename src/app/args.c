@@ -148,7 +148,7 @@ int word_args(struct cmd_call *call)
 
 	for (unsigned i = 0; i < N_FRONTS; i++) {
 		known[i] = fronts[i].name;
-		if (strcmp(call->arg[0], fronts[i].name))
+		if (strcmp(call->arg[0], fronts[i].name) != 0)
 			continue;
 		p = net_find(call->net, call->arg[1], &call->err);
 		if (!p)

@@ -198,7 +198,7 @@ static int main_run(struct cmd_call *call, int argc, const char *const *argv)
 	if (!call->cmd)
 		return CMD_MISTAKE;
 	for (int i = 1; i < argc; i++) {
-		if (strcmp(argv[i], "-h") && strcmp(argv[i], "--help"))
+		if (strcmp(argv[i], "-h") != 0 && strcmp(argv[i], "--help") != 0)
 			continue;
 		words[1] = call->cmd->word;
 		return cmd_exec(call, 2, words);

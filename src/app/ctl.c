@@ -256,7 +256,7 @@ static void ctl_on_port(void *ctx, struct net_port *p, bool gone)
 
 	for (c = TAILQ_FIRST(&ctl->clients); c; c = next) {
 		next = TAILQ_NEXT(c, entry);
-		if (c->state != WAITING || strcmp(c->wait_port, p->port->name))
+		if (c->state != WAITING || strcmp(c->wait_port, p->port->name) != 0)
 			continue;
 		if (gone) {
 			snprintf(text, sizeof(text), "port '%s' was taken out", p->port->name);
@@ -394,7 +394,9 @@ void ctl_finish(struct ctl *ctl)
 		else
 			client_reply(c, CMD_FAILED, "", "the network ended");
 	}
-	while ((c = TAILQ_FIRST(&ctl->clients)))
+	for (c = TAILQ_FIRST(&ctl->clients); c; c = next) {
+		next = TAILQ_NEXT(c, entry);
 		client_free(c);
+	}
 	ctl->net->on_port = NULL;
 }

@@ -145,10 +145,12 @@ static void net_port_free(struct net *net, struct net_port *p)
 
 void net_fini(struct net *net)
 {
-	struct net_port *p;
+	struct net_port *p, *next;
 
-	while ((p = TAILQ_FIRST(&net->ports)))
+	for (p = TAILQ_FIRST(&net->ports); p; p = next) {
+		next = TAILQ_NEXT(p, entry);
 		net_port_free(net, p);
+	}
 	fabric_free(net->fabric);
 	net->fabric = NULL;
 	loop_fini(&net->loop);

@@ -47,7 +47,7 @@ static int teardown(void **state)
 static mode_t mode_of(const char *dir, const char *file)
 {
 	struct stat st;
-	char path[256];
+	char path[512];
 
 	snprintf(path, sizeof(path), "%s/%s", dir, file);
 	return stat(path, &st) ? 0 : st.st_mode;
@@ -167,9 +167,8 @@ static void test_full(void **state)
 
 static void test_names(void **state)
 {
-	static const char *const bad[] = {"", ".", "..", "a/b", "-n", "a b",
-		"much.too.long.a.name.for.a.net"
-		"work"};
+	static const char *const bad[] = {
+		"", ".", "..", "a/b", "-n", "a b", "much.too.long.a.name.for.a.network"};
 	struct net_config config;
 	struct net other;
 

@@ -18,11 +18,15 @@
 static unsigned long outer_uid(void)
 {
 	unsigned long uid = geteuid(), inside, outside, count, found = uid;
+	char line[128], *at;
 	FILE *map = fopen("/proc/self/uid_map", "re");
 
 	if (!map)
 		return uid;
-	while (fscanf(map, "%lu %lu %lu", &inside, &outside, &count) == 3) {
+	while (fgets(line, sizeof(line), map)) {
+		inside = strtoul(line, &at, 10);
+		outside = strtoul(at, &at, 10);
+		count = strtoul(at, NULL, 10);
 		if (uid >= inside && uid - inside < count)
 			found = outside + (uid - inside);
 	}

@@ -4,6 +4,7 @@
  */
 #include "app/show.h"
 
+#include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -236,17 +237,16 @@ static void show_memory(json_t *o)
 		{"RssShmem:", "rss_shmem_kib"},
 	};
 	FILE *f = fopen("/proc/self/status", "re");
-	unsigned long kib;
-	char line[256], word[64];
+	char line[256];
 
 	if (!f)
 		return;
 	while (fgets(line, sizeof(line), f)) {
-		if (sscanf(line, "%63s %lu", word, &kib) != 2)
-			continue;
 		for (unsigned i = 0; i < sizeof(fields) / sizeof(fields[0]); i++) {
-			if (!strcmp(word, fields[i].field))
-				set_num(o, fields[i].key, kib);
+			size_t len = strlen(fields[i].field);
+
+			if (!strncmp(line, fields[i].field, len))
+				set_num(o, fields[i].key, strtoul(line + len, NULL, 10));
 		}
 	}
 	fclose(f);

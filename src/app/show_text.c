@@ -98,10 +98,10 @@ char *show_text_count(unsigned long long n, char text[16])
 		snprintf(text, 16, "%llu", n);
 		return text;
 	}
-	while (x >= 1000 && u < 5) {
+	do {
 		x /= 1000;
 		u++;
-	}
+	} while (x >= 1000 && u < 5);
 	snprintf(text, 16, x < 100 ? "%.1f%c" : "%.0f%c", x, unit[u]);
 	return text;
 }
@@ -115,14 +115,13 @@ static char *text_number(char text[24], unsigned long long n)
 /* "csum tso4 tso6": what the driver takes unfitted */
 static char *accepts_text(const json_t *port, char *text, size_t size)
 {
-	const json_t *list = json_object_get(port, "accepts"), *word;
-	size_t i, at = 0;
+	const json_t *list = json_object_get(port, "accepts");
+	size_t n = json_array_size(list), at = 0;
 
-	text[0] = 0;
-	json_array_foreach(list, i, word) at += (size_t)snprintf(text + at,
-		at < size ? size - at : 0, "%s%s", i ? "+" : "", json_string_value(word));
-	if (!at)
-		snprintf(text, size, "-");
+	snprintf(text, size, "-");
+	for (size_t i = 0; i < n && at < size; i++)
+		at += (size_t)snprintf(text + at, size - at, "%s%s", i ? "+" : "",
+			json_string_value(json_array_get(list, i)));
 	return text;
 }
 

@@ -60,7 +60,7 @@ static int value_switch(struct spec_in *in, const struct spec_key *key, char *va
 {
 	bool on = !strcmp(value, "on");
 
-	if (!on && strcmp(value, "off"))
+	if (!on && strcmp(value, "off") != 0)
 		return value_bad(in, key, value, "must be on or off");
 	*(bool *)field = on;
 	return 0;

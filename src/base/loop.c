@@ -122,7 +122,7 @@ int loop_timer_reserve(struct loop *l, struct loop_timer *t, void (*expired)(str
 {
 	struct loop_timer **heap;
 
-	heap = realloc(l->heap, (l->heap_cap + 1) * sizeof(*heap));
+	heap = realloc(l->heap, (l->heap_cap + 1) * sizeof(void *));
 	if (!heap)
 		return -ENOMEM;
 	l->heap = heap;
