@@ -145,6 +145,12 @@ static void parts_in_any_order(void **state)
 		vhost_sim_hang_up(&r->fe);
 		connect_to(r);
 	}
+	steps(r, VHOST_SIM_KICK1, VHOST_SIM_KICK1);
+	steps(r, VHOST_SIM_ADDR1, VHOST_SIM_ADDR1);
+	steps(r, VHOST_SIM_FEATURES, VHOST_SIM_MEMORY);
+	assert_false(ring_of(r, VDEV_TX)->started);
+	steps(r, VHOST_SIM_NUM1, VHOST_SIM_NUM1);
+	assert_true(ring_of(r, VDEV_TX)->started);
 }
 
 static void call_descriptor_may_be_a_socket(void **state)
@@ -209,7 +215,9 @@ static void restart_goes_on_at_the_base(void **state)
 		assert_int_equal(r->n_ready, 0);
 		assert_int_equal(get_base(r, 1), 5 + again);
 		steps(r, VHOST_SIM_NUM0, VHOST_SIM_KICK0);
-		steps(r, VHOST_SIM_NUM1, VHOST_SIM_KICK1);
+		steps(r, VHOST_SIM_NUM1, VHOST_SIM_ADDR1);
+		assert_false(ring_of(r, 1)->started); /* the kick descriptor is gone, too */
+		steps(r, VHOST_SIM_KICK1, VHOST_SIM_KICK1);
 		assert_true(r->n_ready > 0); /* what came meanwhile is found */
 		tx_expect(r, 9);
 		receive(r, 9);
@@ -277,6 +285,12 @@ static void ring_without_kicks_is_polled(void **state)
 	r->now += NSEC_PER_MSEC;
 	spin(r);
 	assert_int_equal(loop_deadline(&r->loop), NSEC_NEVER); /* no timer for a stopped ring */
+	send_u64(r, VHOST_USER_SET_VRING_KICK, 0, VDEV_TX | VHOST_USER_VRING_NOFD);
+	assert_true(ring_of(r, VDEV_TX)->started);
+	assert_int_equal(loop_deadline(&r->loop), r->now + NSEC_PER_MSEC);
+	vhost_sim_hang_up(&r->fe);
+	spin(r);
+	assert_int_equal(loop_deadline(&r->loop), NSEC_NEVER);
 }
 
 /* memory */
@@ -364,13 +378,17 @@ static void memory_of_a_ring_is_taken(void **state)
 	assert_int_equal(recv(sv[0], &change, sizeof(change), MSG_DONTWAIT), sizeof(change));
 	assert_int_equal(change.request, 2);
 	assert_int_equal(change.flags, VHOST_USER_VERSION);
-	close(sv[0]);
 	/* a reset heals it */
 	assert_int_equal(ask_u64(r, VHOST_USER_SET_STATUS, 0), 0);
 	assert_int_equal(vhost_sim_ring(&r->fe, 0, 0) | vhost_sim_ring(&r->fe, 1, 0), 0);
 	steps(r, VHOST_SIM_FEATURES, VHOST_SIM_ENABLE1);
 	assert_int_equal(get_u64(r, VHOST_USER_GET_STATUS), 0);
 	traffic(r, 1);
+	/* the channel goes with the session */
+	vhost_sim_hang_up(&r->fe);
+	spin(r);
+	assert_int_equal(recv(sv[0], &change, sizeof(change), MSG_DONTWAIT), 0);
+	close(sv[0]);
 }
 
 /* device state */

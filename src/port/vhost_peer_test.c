@@ -207,6 +207,43 @@ static void base_of_no_queue(void **state)
 	assert_string_equal(vhost_be_last_end(r->port), "no such queue");
 }
 
+/* One sendmsg with nine: the kernel hands over eight and tells of the loss. */
+static void descriptors_lost_on_the_way(void **state)
+{
+	struct rig *r = *state;
+	struct {
+		struct vhost_user_hdr hdr;
+		uint32_t n, padding;
+		struct vhost_user_region region[8];
+	} __attribute__((packed))
+	table = {.hdr = {VHOST_USER_SET_MEM_TABLE, VHOST_USER_VERSION | ACK, 8 + 8 * 32}, .n = 8};
+	union {
+		struct cmsghdr align;
+		char buf[CMSG_SPACE(9 * sizeof(int))];
+	} control = {.buf = {0}};
+	struct iovec iov = {&table, sizeof(table)};
+	struct msghdr mh = {.msg_iov = &iov, .msg_iovlen = 1, .msg_control = control.buf};
+	struct cmsghdr *c = &control.align;
+	unsigned fds;
+	int n = 8;
+
+	steps(r, 0, VHOST_SIM_PROTOCOL);
+	fds = fds_open();
+	for (uint64_t i = 0; i < 8; i++)
+		table.region[i] =
+			(struct vhost_user_region){i * 4096, 4096, i * 4096, VHOST_SIM_OFF};
+	for (; n <= 9; n++) {
+		*c = (struct cmsghdr){CMSG_LEN(n * sizeof(int)), SOL_SOCKET, SCM_RIGHTS};
+		mh.msg_controllen = CMSG_SPACE(n * sizeof(int));
+		for (int i = 0; i < n; i++)
+			memcpy(CMSG_DATA(c) + i * sizeof(int), &r->fe.memfd, sizeof(int));
+		assert_int_equal(sendmsg(r->fe.fd, &mh, 0), sizeof(table));
+		spin(r);
+		assert_int_equal(reply(r, VHOST_USER_SET_MEM_TABLE).u.u64, n > 8);
+		assert_int_equal(fds_open(), fds);
+	}
+}
+
 /* a peer that dies, trickles, or does not read */
 
 static void death_at_every_byte(void **state)
@@ -268,9 +305,11 @@ static void replies_nobody_reads(void **state)
 	unsigned sent = 0, got = 0;
 	int e, patience = 0;
 
-	do {
-		e = vhost_sim_send(&r->fe, VHOST_USER_GET_FEATURES, 0, NULL, 0, NULL, 0);
-		sent += !e;
+	do { /* several at once, so that room ends in the middle of a round */
+		for (unsigned i = 0; i < 8; i++) {
+			e = vhost_sim_send(&r->fe, VHOST_USER_GET_FEATURES, 0, NULL, 0, NULL, 0);
+			sent += !e;
+		}
 		patience = e ? patience + 1 : 0;
 		spin(r);
 	} while (patience < 10);
@@ -305,6 +344,7 @@ int main(void)
 		T(ring_2_with_descriptors),
 		T(descriptors_too_many),
 		T(more_descriptors_than_fit),
+		T(descriptors_lost_on_the_way),
 		T(wild_descriptors_for_signals),
 		T(headers_that_end_the_session),
 		T(base_of_no_queue),

@@ -422,9 +422,10 @@ static const char *set_vring_num(struct vhost_be *be, struct vhost_user_msg *m)
 		return bad_queue;
 	if (be->dev.ring[q].started)
 		ring_stop(be, q);
-	be->dev.ring[q].have_addr = false;
-	return vdev_set_ring_size(&be->dev, q, m->u.state.num, &be->err) ? "no good ring size"
-									 : NULL;
+	if (vdev_set_ring_size(&be->dev, q, m->u.state.num, &be->err))
+		return "no good ring size";
+	ring_try(be, q);
+	return NULL;
 }
 
 static bool ring_addr_same(const struct vdev_ring *r, const struct vhost_user_msg *m)
@@ -442,8 +443,7 @@ static const char *set_vring_addr(struct vhost_be *be, struct vhost_user_msg *m)
 	/* While running it may come for its log flag alone, which means nothing to us. */
 	if (be->dev.ring[q].started && ring_addr_same(&be->dev.ring[q], m))
 		return NULL;
-	if (be->dev.ring[q].started)
-		vdev_set_ring_base(&be->dev, q, vdev_ring_stop(&be->dev, q));
+	vdev_ring_stop(&be->dev, q); /* goes on where it was */
 	if (vdev_set_ring_addr(
 		    &be->dev, q, m->u.addr.desc, m->u.addr.avail, m->u.addr.used, &be->err))
 		return "no good ring addresses";
@@ -459,8 +459,7 @@ static const char *set_vring_base(struct vhost_be *be, struct vhost_user_msg *m)
 		return bad_queue;
 	if (m->u.state.num > UINT16_MAX)
 		return "ring index beyond 65535";
-	if (be->dev.ring[q].started)
-		vdev_ring_stop(&be->dev, q);
+	vdev_ring_stop(&be->dev, q);
 	vdev_set_ring_base(&be->dev, q, (uint16_t)m->u.state.num);
 	ring_try(be, q);
 	return NULL;
@@ -472,10 +471,8 @@ static const char *get_vring_base(struct vhost_be *be, struct vhost_user_msg *m)
 
 	if (q >= VDEV_QUEUES)
 		return bad_queue;
-	if (be->dev.ring[q].started)
-		vdev_set_ring_base(&be->dev, q, vdev_ring_stop(&be->dev, q));
+	m->u.state.num = vdev_ring_stop(&be->dev, q);
 	kick_drop(be, q);
-	m->u.state.num = be->dev.ring[q].base;
 	return NULL;
 }
 
