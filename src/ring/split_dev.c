@@ -228,7 +228,7 @@ static __attribute__((noinline)) unsigned buffer_find(
 	return n;
 }
 
-/* What was read, before it is a chain: `nr` and `rlen` as of the first writable descriptor. */
+/* The sums, once all is read: they were added up in 64 bits. */
 static inline bool chain_close(struct vq_dev *vq, struct chain *c, uint64_t rlen, uint64_t len)
 {
 	if (unlikely(!len))
