@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * chunk: memory that a driver shares with its device: one pool per peer, of chunks of order 0 (4 KiB)
- * to 4 (64 KiB) in a memfd sealed against shrinking. What the pool knows of a chunk (order, references,
- * free lists) lies outside the shared memory: a device can spoil bytes, never the pool. Freed last is
- * taken first, so memory stays in the cache.
+ * chunk: memory that a driver shares with its device: one pool per peer, of chunks of order 0
+ * (4 KiB) to 4 (64 KiB) in a memfd of sealed size. What the pool knows of a chunk (order,
+ * references, free lists) lies outside the shared memory: a device can spoil bytes, never the pool.
+ * Freed last is taken first, so memory stays in the cache.
  *
- * A chunk is taken at the order asked for or, if there is none, at the next lower one, and so on: what
- * Linux does for tun and macvtap (S3). `refuse` makes that happen on purpose, for tests and experiments.
+ * A chunk is taken at the order asked for or, if there is none, at the next lower one, and so on:
+ * what Linux does for tun and macvtap (S3). `refuse_permille` makes that happen on purpose, for
+ * tests and experiments.
  *
- * References: every posted buffer holds one, every fragment of a packet holds one, a page_frag that is
- * cutting buffers from a chunk holds one. The sum is checked at chunk_pool_fini: chunk_pool_live() must be 0.
+ * References: every posted buffer holds one, every fragment of a packet holds one, a packet's head
+ * holds one, a page_frag that is cutting buffers from a chunk holds one. chunk_pool_refs() tells
+ * the sum; chunk_pool_live() must be 0 at chunk_pool_fini. MECHANISMS 2.1, 2.2, 2.10
  */
 #ifndef FRAME_CHUNK_H
 #define FRAME_CHUNK_H
@@ -23,21 +25,23 @@
 
 #define CHUNK_PAGE   4096u
 #define CHUNK_ORDERS 5 /* 0 .. 4: 4, 8, 16, 32, 64 KiB */
+#define CHUNK_MAX    (CHUNK_PAGE << (CHUNK_ORDERS - 1))
 
 struct chunk {
 	uint32_t refs;
 	uint8_t order;
-	uint8_t state; /* the pool's */
+	uint8_t state;       /* the pool's */
 	uint32_t next, prev; /* free list, page numbers; the pool's */
 };
 
 struct chunk_pool {
 	uint8_t *base; /* shared mapping, aligned to 64 KiB */
 	size_t len;
-	int fd; /* memfd; the device maps it */
-	struct chunk *meta; /* one per page; a chunk's is its first page's */
+	int fd;                      /* memfd; the device maps it */
+	struct chunk *meta;          /* one per page; a chunk's is its first page's */
 	uint32_t free[CHUNK_ORDERS]; /* heads of the free lists */
-	uint32_t live; /* chunks out */
+	uint32_t live;               /* chunks out */
+	uint32_t reserved;           /* pages at the end that are no chunks: chunk_pool_reserve */
 	/* fault injection: refuse an order (> 0, or all with refuse_all) this often, of 1000 */
 	unsigned refuse_permille;
 	bool refuse_all;
@@ -48,7 +52,7 @@ struct chunk_pool {
 	uint64_t failed;            /* nothing to be had at all */
 };
 
-/* `bytes` rounded up to 64 KiB, up to 4 GiB. -errno with the reason. */
+/* `bytes` rounded up to 64 KiB, up to 4 GiB. -errno with the reason; nothing is left behind then. */
 int chunk_pool_init(struct chunk_pool *, size_t bytes, struct err *);
 void chunk_pool_fini(struct chunk_pool *);
 static inline uint32_t chunk_pool_live(const struct chunk_pool *p)
@@ -56,13 +60,26 @@ static inline uint32_t chunk_pool_live(const struct chunk_pool *p)
 	return p->live;
 }
 
-/* A chunk with one reference: of `order` or the highest below it that can be had; NULL: none. Never blocks. */
+/*
+ * Set-up only, before the first chunk is taken: `bytes` from the end of the pool, in one piece,
+ * aligned to 64 KiB, that become no chunks: rings lie there. They go with the pool. NULL: the pool
+ * has not that much.
+ */
+uint8_t *chunk_pool_reserve(struct chunk_pool *, size_t bytes);
+
+/*
+ * A chunk with one reference: of `order` or the highest below it that can be had; NULL: none. Never
+ * blocks, never asks the kernel.
+ */
 struct chunk *chunk_get(struct chunk_pool *, unsigned order);
 static inline void chunk_ref(struct chunk *c)
 {
 	c->refs++;
 }
 void chunk_put(struct chunk_pool *, struct chunk *); /* the last reference frees it */
+
+/* The chunk that is out and has all of [ptr, ptr + len), len > 0, or NULL. Any address may be asked. */
+struct chunk *chunk_of(const struct chunk_pool *, const void *ptr, size_t len);
 
 static inline uint8_t *chunk_data(const struct chunk_pool *p, const struct chunk *c)
 {
@@ -76,8 +93,17 @@ static inline uint32_t chunk_size(const struct chunk *c)
 
 static inline bool chunk_pool_owns(const struct chunk_pool *p, const void *ptr)
 {
-	return (size_t)((const uint8_t *)ptr - p->base) < p->len;
+	return (uintptr_t)ptr - (uintptr_t)p->base < p->len;
 }
+
+/* For tests and audits, at any time: walks everything. */
+uint64_t chunk_pool_refs(const struct chunk_pool *); /* the sum over all chunks */
+/*
+ * NULL, or what is wrong: chunks overlap or leave a page out, a list or a count is wrong, a chunk
+ * that is out has no reference, two free halves were not joined. So when all is free, it is 64 KiB
+ * chunks again.
+ */
+const char *chunk_pool_check(const struct chunk_pool *);
 
 /*
  * Buffers cut one after the other from chunks of `order` (MECHANISMS 2.2): the receive ring and the
@@ -94,10 +120,12 @@ struct page_frag {
 void page_frag_init(struct page_frag *, struct chunk_pool *, unsigned order);
 void page_frag_fini(struct page_frag *); /* drops the reference to the current chunk */
 /*
- * `n` bytes (1 .. CHUNK_PAGE; a caller that wants alignment passes n rounded) of one chunk, which gets a
- * reference for the caller. With `hole`, if what is left behind the buffer is shorter than n, the buffer
- * gets it, too, and *cap says so: the capacity to post and to charge [T1]. NULL: no memory.
+ * `n` bytes (1 .. CHUNK_PAGE; a caller that wants alignment passes n rounded) of one chunk, which gets
+ * a reference for the caller. With `hole`, if what is left behind the buffer is shorter than n, the
+ * buffer gets it, too, and *cap says so: the capacity to post and to charge [T1]. A chunk may be a
+ * single page [T7]. NULL: no memory.
  */
-uint8_t *page_frag_get(struct page_frag *, uint32_t n, bool hole, struct chunk **chunk, uint32_t *cap);
+uint8_t *page_frag_get(
+	struct page_frag *, uint32_t n, bool hole, struct chunk **chunk, uint32_t *cap);
 
 #endif

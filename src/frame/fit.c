@@ -150,16 +150,17 @@ enum drop fit_csum(struct fit *fit, const struct frame *f)
 
 struct cut {
 	struct hdrs h;
-	uint32_t payload;   /* of the super-packet */
-	uint32_t size;      /* of a segment's payload, but the last's */
-	unsigned n;         /* segments */
-	uint32_t seq;       /* of the first segment */
-	uint16_t id;        /* of the first segment */
-	uint8_t flags;      /* TCP's */
-	bool partial;       /* the receiver finishes checksums */
-	struct csum ip;     /* over the IPv4 header of the template */
-	struct csum pseudo; /* without the length */
-	struct csum l4;     /* pseudo, and the TCP or UDP header of the template */
+	uint32_t payload;    /* of the super-packet */
+	struct pkt *backing; /* of the super-packet, if any: its segments show the same memory */
+	uint32_t size;       /* of a segment's payload, but the last's */
+	unsigned n;          /* segments */
+	uint32_t seq;        /* of the first segment */
+	uint16_t id;         /* of the first segment */
+	uint8_t flags;       /* TCP's */
+	bool partial;        /* the receiver finishes checksums */
+	struct csum ip;      /* over the IPv4 header of the template */
+	struct csum pseudo;  /* without the length */
+	struct csum l4;      /* pseudo, and the TCP or UDP header of the template */
 	uint8_t hdr[FRAME_PULL_MAX];
 };
 
@@ -220,6 +221,7 @@ static enum drop cut_open(struct cut *c, const struct frame *f, unsigned accepts
 		return DROP_NO_OFFLOAD;
 	c->partial = accepts & ACCEPT_CSUM;
 	c->payload = frame_len(f) - c->h.payload;
+	c->backing = f->backing;
 	c->size = f->off.gso_size;
 	c->n = fit_segments(f);
 	c->ip = c->pseudo = (struct csum){0};
@@ -348,6 +350,7 @@ static bool cut_one(const struct cut *c, struct fit *fit, struct place *at, unsi
 		return false;
 	seg->head = head;
 	seg->head_len = c->h.payload;
+	seg->backing = c->backing;
 	seg->drop = DROP_NONE;
 	memcpy(head, c->hdr, c->h.payload);
 	put_ip(c, head + c->h.l3, k, len);

@@ -48,17 +48,17 @@ struct offload {
 /* Why a frame was dropped: one list, one name table, one counter per port and reason. */
 #define DROP_REASONS(X)                                                                            \
 	X(NONE, "none")                                                                            \
-	X(SHORT, "short")                   /* less than an Ethernet header */                     \
-	X(TOO_LONG, "too_long")             /* more than FRAME_MAX */                              \
-	X(BAD_HDR, "bad_virtio_hdr")        /* virtio header fields contradict the frame */        \
-	X(HDR_TOO_LONG, "hdr_too_long")     /* headers beyond FRAME_PULL_MAX */                    \
-	X(BAD_SRC, "bad_source")            /* source address is multicast or zero */              \
-	X(RESERVED, "reserved_address")     /* 01-80-C2-00-00-0X: never forwarded [802.1Q 8.6.3] */ \
-	X(LOOP, "same_port")                /* the destination is behind the port it came from */  \
-	X(NO_DEST, "no_destination")        /* nobody else is on the network */                    \
-	X(LINK_DOWN, "link_down")           /* the receiver's driver is not ready */               \
-	X(TOO_BIG, "exceeds_mtu")           /* frame or segment above the receiver's MTU */        \
-	X(NO_ROOM, "no_room")               /* flooded copy, or the pause budget is used up */     \
+	X(SHORT, "short")               /* less than an Ethernet header */                         \
+	X(TOO_LONG, "too_long")         /* more than FRAME_MAX */                                  \
+	X(BAD_HDR, "bad_virtio_hdr")    /* virtio header fields contradict the frame */            \
+	X(HDR_TOO_LONG, "hdr_too_long") /* headers beyond FRAME_PULL_MAX */                        \
+	X(BAD_SRC, "bad_source")        /* source address is multicast or zero */                  \
+	X(RESERVED, "reserved_address") /* 01-80-C2-00-00-0X: never forwarded [802.1Q 8.6.3] */    \
+	X(LOOP, "same_port")            /* the destination is behind the port it came from */      \
+	X(NO_DEST, "no_destination")    /* nobody else is on the network */                        \
+	X(LINK_DOWN, "link_down")       /* the receiver's driver is not ready */                   \
+	X(TOO_BIG, "exceeds_mtu")       /* frame or segment above the receiver's MTU */            \
+	X(NO_ROOM, "no_room")           /* flooded copy, or the pause budget is used up */         \
 	X(BUFFER_SMALL, "buffer_too_small") /* one receive buffer cannot hold it, no MRG_RXBUF */  \
 	X(NO_OFFLOAD, "cannot_fit")         /* cannot be segmented or checksummed in software */   \
 	X(DISABLED, "ring_disabled")        /* the sender's ring is disabled [vhost-user] */       \
@@ -68,10 +68,12 @@ enum drop {
 #define X(name, text) DROP_##name,
 	DROP_REASONS(X)
 #undef X
-	DROP_MAX
+		DROP_MAX
 };
 
 const char *drop_name(enum drop);
+
+struct pkt; /* frame/pkt.h */
 
 struct frame {
 	uint8_t *head;      /* from the Ethernet header; FRAME_ROOM free bytes before it */
@@ -79,7 +81,9 @@ struct frame {
 	uint32_t tail_len;
 	uint16_t head_len, ntail;
 	struct offload off;
-	uint8_t drop;       /* enum drop: the lender or the check refuses it; nobody forwards it */
+	uint8_t drop; /* enum drop: the lender or the check refuses it; nobody forwards it */
+	struct pkt *
+		backing; /* the owned packet whose bytes the tail shows; NULL: the lender's own memory */
 };
 
 static inline uint32_t frame_len(const struct frame *f)
@@ -113,7 +117,7 @@ bool frame_pull(struct frame *, uint32_t n);
  * The one memcpy. Copy `n` bytes from offset `from` of the frame (head, then tail) into the pieces of
  * `to[0 .. nto)`, starting `skip` bytes into them. The caller made sure both sides have that much.
  */
-void frame_copy(const struct frame *, uint32_t from, uint32_t n, const struct iovec *to, unsigned nto,
-	size_t skip);
+void frame_copy(const struct frame *, uint32_t from, uint32_t n, const struct iovec *to,
+	unsigned nto, size_t skip);
 
 #endif

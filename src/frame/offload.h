@@ -12,10 +12,10 @@
 #include "wire/hdrs.h"
 
 /* What a receiver takes unfitted: the guest-side features of the virtio-net driver behind it. */
-#define ACCEPT_CSUM 1u  /* partial checksums: VIRTIO_NET_F_GUEST_CSUM */
+#define ACCEPT_CSUM 1u /* partial checksums: VIRTIO_NET_F_GUEST_CSUM */
 #define ACCEPT_TSO4 2u
 #define ACCEPT_TSO6 4u
-#define ACCEPT_ECN  8u  /* TCP super-packets with CWR set */
+#define ACCEPT_ECN  8u /* TCP super-packets with CWR set */
 #define ACCEPT_USO4 16u
 #define ACCEPT_USO6 32u
 #define ACCEPT_ALL  63u

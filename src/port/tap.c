@@ -97,6 +97,7 @@ static void burst_add(struct burst *b, uint32_t head_len, void *tail, uint32_t t
 	f->tail_len = tail_len;
 	f->ntail = tail_len ? 1 : 0;
 	f->off = *off;
+	f->backing = NULL;
 	f->drop = len_verdict(head_len + tail_len);
 	if (tail_len)
 		b->iov[b->niov++] = (struct iovec){tail, tail_len};

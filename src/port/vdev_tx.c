@@ -100,6 +100,7 @@ static inline const char *tx_lend(
 		f->tail = p;
 		f->ntail = (uint16_t)(c->iov + c->nr - p);
 	}
+	f->backing = NULL;
 	f->drop = DROP_NONE;
 	if (unlikely(len - ETH_HLEN > FRAME_MAX - ETH_HLEN)) /* both ends with one comparison */
 		f->drop = len < ETH_HLEN ? DROP_SHORT : DROP_TOO_LONG;
