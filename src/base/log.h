@@ -23,8 +23,8 @@ struct log {
 	unsigned lines, left_out;
 };
 
-void log_init(struct log *, enum log_level, void (*sink)(void *, enum log_level, const char *, const char *),
-	void *ctx);
+void log_init(struct log *, enum log_level,
+	void (*sink)(void *, enum log_level, const char *, const char *), void *ctx);
 /* `log` may be NULL: nothing happens. Never in the per-frame path. */
 void log_say(struct log *, enum log_level, const char *tag, const char *fmt, ...)
 	__attribute__((format(printf, 4, 5)));

@@ -49,10 +49,11 @@ struct loop {
 	TAILQ_HEAD(loop_tasks, loop_task) tasks;
 	struct loop_fd *pending[LOOP_EVENTS]; /* events of this round not yet delivered */
 	unsigned npending;
-	const nsec_t *virtual_now; /* tests: time is read from here and nothing sleeps; NULL: clock */
-	bool coarse;      /* the kernel has no epoll_pwait2: waits are whole milliseconds */
-	uint64_t rounds;  /* dispatches */
-	uint64_t wakeups; /* returns from a wait that could block: the idle counter */
+	const nsec_t
+		*virtual_now; /* tests: time is read from here and nothing sleeps; NULL: clock */
+	bool coarse;          /* the kernel has no epoll_pwait2: waits are whole milliseconds */
+	uint64_t rounds;      /* dispatches */
+	uint64_t wakeups;     /* returns from a wait that could block: the idle counter */
 };
 
 int loop_init(struct loop *, struct err *);

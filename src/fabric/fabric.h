@@ -18,13 +18,14 @@
 struct fabric;
 
 struct fabric_config {
-	uint32_t poll_us;   /* busy polling after the last frame, 0: none */
-	uint32_t wait_us;   /* pause of a sender for a full receiver at a time, 0: never wait */
+	uint32_t poll_us; /* busy polling after the last frame, 0: none */
+	uint32_t wait_us; /* pause of a sender for a full receiver at a time, 0: never wait */
 	uint32_t age_sec;
 	uint64_t seed;
 };
 
-int fabric_new(struct fabric **, const struct fabric_config *, struct loop *, struct log *, struct err *);
+int fabric_new(
+	struct fabric **, const struct fabric_config *, struct loop *, struct log *, struct err *);
 void fabric_free(struct fabric *); /* all ports must be detached */
 
 /* The port's memory stays its owner's. Errors: EEXIST name or MAC taken, ENOSPC PORTS_MAX. */

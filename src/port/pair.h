@@ -11,8 +11,8 @@
 struct pair;
 
 /* Two ports, each taking `depth` frames (1 .. 4096) before it has no room. 0 or -errno. */
-int pair_new(struct pair **, const char *name_a, const char *name_b, unsigned depth, struct loop *, struct log *,
-	struct err *);
+int pair_new(struct pair **, const char *name_a, const char *name_b, unsigned depth, struct loop *,
+	struct log *, struct err *);
 struct port *pair_port(struct pair *, unsigned end /* 0 or 1 */);
 void pair_free(struct pair *); /* both ends must be detached */
 

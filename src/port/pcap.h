@@ -19,7 +19,8 @@ enum pcap_dir { PCAP_IN = 1, PCAP_OUT = 2 }; /* into the network (epb inbound); 
 struct pcap;
 
 /* Create or truncate `path` (mode 0600); `port_name` becomes if_name. 0 or -errno. */
-int pcap_open(struct pcap **, const char *path, const char *port_name, struct loop *, struct log *, struct err *);
+int pcap_open(struct pcap **, const char *path, const char *port_name, struct loop *, struct log *,
+	struct err *);
 void pcap_close(struct pcap *); /* flushes; NULL is fine */
 /* One frame; at most `snap` 65549 bytes; drop: why it went no further. Reads the tail. */
 void pcap_frame(struct pcap *, enum pcap_dir, const struct frame *, enum drop);

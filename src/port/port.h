@@ -60,19 +60,19 @@ struct port_events {
  */
 struct port_counters {
 	uint64_t frames, bytes;
-	uint64_t gso;      /* super-packets among the frames */
-	uint64_t bufs;     /* ring buffers (chains) used: out: buffers per packet */
-	uint64_t notify;   /* system calls to notify the driver */
-	uint64_t kicks;    /* notifications received */
+	uint64_t gso;    /* super-packets among the frames */
+	uint64_t bufs;   /* ring buffers (chains) used: out: buffers per packet */
+	uint64_t notify; /* system calls to notify the driver */
+	uint64_t kicks;  /* notifications received */
 };
 
 struct portq {
 	struct port *port;
-	struct port_counters in;  /* from this port into the network */
-	struct port_counters out; /* from the network to this port */
+	struct port_counters in;         /* from this port into the network */
+	struct port_counters out;        /* from the network to this port */
 	uint64_t fit_csum, fit_segments; /* done in software on the way out */
-	uint64_t drop_in[DROP_MAX];  /* frames lent by this port that went nowhere */
-	uint64_t drop_out[DROP_MAX]; /* copies for this port that it did not get */
+	uint64_t drop_in[DROP_MAX];      /* frames lent by this port that went nowhere */
+	uint64_t drop_out[DROP_MAX];     /* copies for this port that it did not get */
 	enum drop last_drop_in, last_drop_out;
 	uint64_t lost_out, lost_out_bytes; /* all of drop_out */
 
@@ -80,21 +80,22 @@ struct portq {
 	struct fabric_q {
 		TAILQ_ENTRY(portq) ready_entry, wait_entry, flush_entry;
 		bool ready, waiting, touched;
-		nsec_t busy_until;       /* polled without arming until then */
-		unsigned pull_max;       /* bound of the next pull, 0: a whole burst */
+		nsec_t busy_until; /* polled without arming until then */
+		unsigned pull_max; /* bound of the next pull, 0: a whole burst */
 
 		/* as a sender */
-		struct portq *wait_for;  /* the receiver that had no room; kept until the frame is gone */
-		uint32_t resume;         /* segments of the first frame already delivered there */
-		nsec_t wait_since;       /* start of this pause */
-		nsec_t wait_until;       /* when the frame at the head is given up */
-		uint64_t wait_ticket;    /* who waits longest is served first */
-		unsigned retries;        /* "there is room" without any coming */
+		struct portq
+			*wait_for; /* the receiver that had no room; kept until the frame is gone */
+		uint32_t resume;   /* segments of the first frame already delivered there */
+		nsec_t wait_since; /* start of this pause */
+		nsec_t wait_until; /* when the frame at the head is given up */
+		uint64_t wait_ticket; /* who waits longest is served first */
+		unsigned retries;     /* "there is room" without any coming */
 		struct loop_timer wait_timer;
 		struct pause {
 			nsec_t at;   /* when the budget was last filled up */
 			nsec_t left; /* of the pause budget [ns]; below zero: a late timer's debt */
-		} *pause;            /* [PORTS_MAX], by the receiver's index */
+		} * pause;           /* [PORTS_MAX], by the receiver's index */
 
 		/* as a receiver */
 		TAILQ_HEAD(portq_waiters, portq) waiters; /* senders that wait for this one */
@@ -105,22 +106,23 @@ struct portq {
 struct port {
 	const struct port_ops *ops;
 	char name[NAME_LEN];
-	unsigned index;        /* 0 .. PORTS_MAX - 1, given by the fabric */
-	uint8_t mac[6];        /* offered to the driver; zero if the port has none to offer */
-	bool link;             /* the driver is ready */
-	unsigned accepts;      /* ACCEPT_*: what its driver takes unfitted */
-	uint32_t mtu;          /* largest IP datagram for its driver, 0 = no limit known */
+	unsigned index;   /* 0 .. PORTS_MAX - 1, given by the fabric */
+	uint8_t mac[6];   /* offered to the driver; zero if the port has none to offer */
+	bool link;        /* the driver is ready */
+	unsigned accepts; /* ACCEPT_*: what its driver takes unfitted */
+	uint32_t mtu;     /* largest IP datagram for its driver, 0 = no limit known */
 	struct portq q;
 	const struct port_events *events;
 	void *events_ctx;
 	struct loop *loop;
 	struct log *log;
-	struct pcap *pcap;     /* capture, NULL: none */
+	struct pcap *pcap; /* capture, NULL: none */
 	TAILQ_ENTRY(port) entry;
 };
 
 /* Zero, name, and wire the queue to its port. `ops`, `loop`, `log` stay the caller's. */
-void port_init(struct port *, const struct port_ops *, const char *name, struct loop *, struct log *);
+void port_init(
+	struct port *, const struct port_ops *, const char *name, struct loop *, struct log *);
 /* An address made from the network's and the port's name: locally administered, unicast, stable. */
 void port_mac_of_name(const char *net, const char *name, uint8_t mac[6]);
 /* 1 .. NAME_LEN - 1 of [A-Za-z0-9._-], not starting with '-' or '.'; else -EINVAL with the reason. */
@@ -171,7 +173,7 @@ void port_settle(struct portq *, struct burst *, unsigned n);
  * it; at the return of n it is 0. `scratch` is the caller's, one per thread. Frames with f->drop set
  * are passed over (taken). The caller flushes.
  */
-unsigned port_push(struct portq *, const struct frame *, unsigned n, uint32_t *resume,
-	struct fit *scratch);
+unsigned port_push(
+	struct portq *, const struct frame *, unsigned n, uint32_t *resume, struct fit *scratch);
 
 #endif

@@ -15,8 +15,8 @@
 #include "ring/vq_drv.h"
 
 enum vdrv_rxbuf {
-	VDRV_RXBUF_PAGE,    /* one page each */
-	VDRV_RXBUF_MTU,     /* Ethernet + VLAN + MTU, header not counted, unaligned: the fault of 2013 */
+	VDRV_RXBUF_PAGE, /* one page each */
+	VDRV_RXBUF_MTU, /* Ethernet + VLAN + MTU, header not counted, unaligned: the fault of 2013 */
 	VDRV_RXBUF_MTU_HDR, /* the fix: with the header, rounded to a cache line */
 	VDRV_RXBUF_AUTO,    /* moving average of packet lengths */
 };
@@ -24,28 +24,30 @@ enum vdrv_rxbuf {
 struct vdrv_config {
 	const char *path;
 	bool server;
-	uint64_t off;            /* features not to use */
-	uint8_t mac[6];          /* zero: the device's, or made from the name */
-	uint16_t mtu;            /* 0: the device's, or 1500 */
-	unsigned ring_size;      /* both rings; a power of two, 2 .. 1024; default 256 */
-	size_t memory;           /* of the pool [bytes]; default 16 MiB */
-	enum vdrv_rxbuf rxbuf;   /* default auto */
-	bool coalesce;           /* default on */
-	uint16_t copybreak;      /* a packet this short is copied out of its buffer; default 128 */
-	bool inline_header;      /* default on */
-	uint16_t headroom;       /* of heads made here; default 12 + alignment */
+	uint64_t off;          /* features not to use */
+	uint8_t mac[6];        /* zero: the device's, or made from the name */
+	uint16_t mtu;          /* 0: the device's, or 1500 */
+	unsigned ring_size;    /* both rings; a power of two, 2 .. 1024; default 256 */
+	size_t memory;         /* of the pool [bytes]; default 16 MiB */
+	enum vdrv_rxbuf rxbuf; /* default auto */
+	bool coalesce;         /* default on */
+	uint16_t copybreak;    /* a packet this short is copied out of its buffer; default 128 */
+	bool inline_header;    /* default on */
+	uint16_t headroom;     /* of heads made here; default 12 + alignment */
 	enum vq_indirect indirect;
-	unsigned order;          /* of kept packets' chunks; default 3 */
-	unsigned rx_order;       /* of the receive allocator; default 3 */
+	unsigned order;    /* of kept packets' chunks; default 3 */
+	unsigned rx_order; /* of the receive allocator; default 3 */
 };
 
 void vdrv_config_init(struct vdrv_config *); /* the defaults */
 
 struct vdrv_counters {
 	/* receive */
-	uint64_t rx_packets, rx_bytes, rx_buffers, rx_used, rx_frags, rx_chained, rx_coalesced, rx_copied;
+	uint64_t rx_packets, rx_bytes, rx_buffers, rx_used, rx_frags, rx_chained, rx_coalesced,
+		rx_copied;
 	uint64_t rx_truesize, rx_refills, rx_refill_failed;
-	uint64_t rx_err_len, rx_err_short, rx_err_missing, rx_err_num_buffers, rx_err_too_big, rx_err_id;
+	uint64_t rx_err_len, rx_err_short, rx_err_missing, rx_err_num_buffers, rx_err_too_big,
+		rx_err_id;
 	uint64_t rx_not_full; /* a buffer in the middle that was not filled: accepted, counted */
 	/* transmit */
 	uint64_t tx_packets, tx_bytes, tx_desc, tx_indirect, tx_inline, tx_stopped, tx_dropped;
@@ -53,8 +55,8 @@ struct vdrv_counters {
 	uint64_t kicks, calls;
 };
 
-int vdrv_open(struct port **, const char *name, const struct vdrv_config *, struct loop *, struct log *,
-	struct err *);
+int vdrv_open(struct port **, const char *name, const struct vdrv_config *, struct loop *,
+	struct log *, struct err *);
 void vdrv_free(struct port *);
 
 /* The packet side. Packets come from, and go back to, the driver's own pool. */

@@ -13,22 +13,22 @@
 #include "port/vdev.h"
 
 struct vhost_be_config {
-	const char *path;      /* < 108 bytes */
-	bool server;           /* listen; false: connect and reconnect */
-	mode_t mode;           /* of the listening socket, e.g. 0600 */
-	gid_t group;           /* (gid_t)-1: leave */
+	const char *path; /* < 108 bytes */
+	bool server;      /* listen; false: connect and reconnect */
+	mode_t mode;      /* of the listening socket, e.g. 0600 */
+	gid_t group;      /* (gid_t)-1: leave */
 	struct vdev_config dev;
 };
 
 /* Errors: EADDRINUSE: a live process listens there (a stale socket file is taken over); ENAMETOOLONG; EACCES; ENOENT. */
-int vhost_be_open(struct port **, const char *name, const struct vhost_be_config *, struct loop *, struct log *,
-	struct err *);
+int vhost_be_open(struct port **, const char *name, const struct vhost_be_config *, struct loop *,
+	struct log *, struct err *);
 /*
  * The same for one connected stream socket, which becomes the port's, also on failure. When that
  * front-end goes, the port stays without link for ever: the caller has vhost_be_connected().
  */
-int vhost_be_open_fd(struct port **, const char *name, const struct vdev_config *, int fd, struct loop *,
-	struct log *, struct err *);
+int vhost_be_open_fd(struct port **, const char *name, const struct vdev_config *, int fd,
+	struct loop *, struct log *, struct err *);
 void vhost_be_free(struct port *); /* closes, removes the socket file it made */
 const char *vhost_be_path(const struct port *);
 bool vhost_be_server(const struct port *);

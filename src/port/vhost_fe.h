@@ -20,17 +20,17 @@
 struct vhost_fe;
 
 struct vhost_fe_ring {
-	uint16_t size, base; /* base: the avail index to go on at */
+	uint16_t size, base;             /* base: the avail index to go on at */
 	const void *desc, *avail, *used; /* our addresses */
 };
 
 struct vhost_fe_config {
 	const char *path;
 	bool server;
-	uint64_t want;     /* device feature bits we can use; the result is offered & want */
-	uint64_t need;     /* of them: without one of these there is no session */
-	uint16_t mtu;      /* NET_SET_MTU if both sides know it; 0: do not say */
-	int mem_fd;        /* shared memory, from offset 0 */
+	uint64_t want; /* device feature bits we can use; the result is offered & want */
+	uint64_t need; /* of them: without one of these there is no session */
+	uint16_t mtu;  /* NET_SET_MTU if both sides know it; 0: do not say */
+	int mem_fd;    /* shared memory, from offset 0 */
 	void *mem;
 	size_t mem_len;
 };
@@ -38,8 +38,9 @@ struct vhost_fe_config {
 struct vhost_fe_events {
 	/* features are agreed on: set up the rings ([0] receive, [1] transmit) for them; 0 or -errno to refuse */
 	int (*rings)(void *ctx, uint64_t features, struct vhost_fe_ring ring[2]);
-	void (*up)(void *ctx);    /* the device works */
-	void (*down)(void *ctx, const char *reason); /* it does not any more: nothing is posted, rings are ours */
+	void (*up)(void *ctx); /* the device works */
+	void (*down)(void *ctx,
+		const char *reason); /* it does not any more: nothing is posted, rings are ours */
 	void (*call)(void *ctx, unsigned queue); /* it notified us */
 };
 

@@ -10,16 +10,16 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define VHOST_USER_HDR_LEN     12
-#define VHOST_USER_VERSION     1
+#define VHOST_USER_HDR_LEN      12
+#define VHOST_USER_VERSION      1
 #define VHOST_USER_VERSION_MASK 3u
-#define VHOST_USER_F_REPLY     4u
+#define VHOST_USER_F_REPLY      4u
 #define VHOST_USER_F_NEED_REPLY 8u
-#define VHOST_USER_MEM_REGIONS 8   /* in one SET_MEM_TABLE */
-#define VHOST_USER_CONFIG_MAX  256
-#define VHOST_USER_FDS_MAX     8
-#define VHOST_USER_VRING_NOFD  0x100u
-#define VHOST_USER_VRING_MASK  0xffu
+#define VHOST_USER_MEM_REGIONS  8 /* in one SET_MEM_TABLE */
+#define VHOST_USER_CONFIG_MAX   256
+#define VHOST_USER_FDS_MAX      8
+#define VHOST_USER_VRING_NOFD   0x100u
+#define VHOST_USER_VRING_MASK   0xffu
 
 #define VHOST_USER_F_PROTOCOL_FEATURES 30 /* in the device feature word */
 

@@ -20,9 +20,9 @@
 enum vq_indirect { VQ_INDIRECT_AUTO, VQ_INDIRECT_ALWAYS, VQ_INDIRECT_NEVER };
 
 struct vq_drv_slot {
-	void *token;      /* NULL: not out */
-	uint32_t cap;     /* writable bytes of the chain */
-	uint16_t ndesc;   /* ring descriptors it takes */
+	void *token;    /* NULL: not out */
+	uint32_t cap;   /* writable bytes of the chain */
+	uint16_t ndesc; /* ring descriptors it takes */
 	bool indirect;
 };
 
@@ -30,14 +30,16 @@ struct vq_drv {
 	struct vring_desc *desc;
 	struct vring_avail *avail;
 	struct vring_used *used;
-	struct vring_desc *table; /* VQ_TABLE entries for each ring entry; NULL: no indirect tables */
+	struct vring_desc
+		*table; /* VQ_TABLE entries for each ring entry; NULL: no indirect tables */
 	struct vq_drv_slot *slot; /* private, by head */
-	uint16_t *next;           /* private: the free list and the chains; the ring's own copy is not believed */
+	uint16_t *
+		next; /* private: the free list and the chains; the ring's own copy is not believed */
 	uint16_t size, nfree, free_head;
 	uint16_t avail_next, avail_shown, used_next, kicked;
 	bool event_idx, kick_valid;
-	bool want_indirect;            /* negotiated */
-	enum vq_indirect indirect;     /* when to use it for chains of two and more pieces */
+	bool want_indirect;        /* negotiated */
+	enum vq_indirect indirect; /* when to use it for chains of two and more pieces */
 	const char *broken;
 	uint64_t n_added, n_desc, n_indirect, n_kick, n_suppressed, n_used;
 };

@@ -22,8 +22,10 @@ void csum_piece(struct csum *, const void *p, size_t len);
 void csum_u16(struct csum *, uint16_t host);
 void csum_u32(struct csum *, uint32_t host);
 /* The sum of both pseudo headers: addresses, protocol, length. [RFC 9293 3.1], [RFC 8200 8.1] */
-void csum_pseudo4(struct csum *, const uint8_t src[4], const uint8_t dst[4], uint8_t proto, uint32_t len);
-void csum_pseudo6(struct csum *, const uint8_t src[16], const uint8_t dst[16], uint8_t proto, uint32_t len);
+void csum_pseudo4(
+	struct csum *, const uint8_t src[4], const uint8_t dst[4], uint8_t proto, uint32_t len);
+void csum_pseudo6(
+	struct csum *, const uint8_t src[16], const uint8_t dst[16], uint8_t proto, uint32_t len);
 /* Folded to 16 bits, host order, not complemented. */
 uint16_t csum_fold(const struct csum *);
 /* The complement of the fold, host order: what goes into a header by put_be16. */

@@ -10,16 +10,16 @@
 
 #include "wire/bytes.h"
 
-#define ETH_ALEN 6
-#define ETH_HLEN 14
+#define ETH_ALEN  6
+#define ETH_HLEN  14
 #define VLAN_HLEN 4
 
-#define ETH_TYPE_IP4   0x0800
-#define ETH_TYPE_ARP   0x0806
-#define ETH_TYPE_RARP  0x8035
-#define ETH_TYPE_VLAN  0x8100
-#define ETH_TYPE_IP6   0x86dd
-#define ETH_TYPE_QINQ  0x88a8
+#define ETH_TYPE_IP4  0x0800
+#define ETH_TYPE_ARP  0x0806
+#define ETH_TYPE_RARP 0x8035
+#define ETH_TYPE_VLAN 0x8100
+#define ETH_TYPE_IP6  0x86dd
+#define ETH_TYPE_QINQ 0x88a8
 
 static inline bool eth_is_multicast(const uint8_t *mac)
 {

@@ -13,22 +13,22 @@
 
 enum hdrs_result {
 	HDRS_OK,
-	HDRS_MORE,  /* need more private bytes: hdrs.need says how many in all */
-	HDRS_BAD,   /* malformed or contradicts the frame's length */
+	HDRS_MORE, /* need more private bytes: hdrs.need says how many in all */
+	HDRS_BAD,  /* malformed or contradicts the frame's length */
 };
 
 struct hdrs {
-	uint16_t eth_type;  /* after VLAN tags; host order */
-	uint16_t vlan;      /* VID of the outer tag, 0 if none */
-	uint8_t nvlan;      /* tags passed over, 0 .. 2 */
-	uint8_t ip;         /* 4, 6 or 0 = neither: what follows is not set */
-	uint8_t proto;      /* upper protocol, after extension headers */
-	bool fragment;      /* an IP fragment (first or not) */
-	bool ip6_ext;       /* IPv6 extension headers were passed over */
-	uint16_t l3, l4;    /* offsets from the Ethernet header; l4 0: not found (fragment, unknown) */
-	uint16_t payload;   /* first byte after the TCP or UDP header; 0: neither TCP nor UDP */
-	uint32_t ip_len;    /* bytes from l3 by the IP header itself; 0 in an IPv6 jumbogram */
-	uint32_t need;      /* for HDRS_MORE */
+	uint16_t eth_type; /* after VLAN tags; host order */
+	uint16_t vlan;     /* VID of the outer tag, 0 if none */
+	uint8_t nvlan;     /* tags passed over, 0 .. 2 */
+	uint8_t ip;        /* 4, 6 or 0 = neither: what follows is not set */
+	uint8_t proto;     /* upper protocol, after extension headers */
+	bool fragment;     /* an IP fragment (first or not) */
+	bool ip6_ext;      /* IPv6 extension headers were passed over */
+	uint16_t l3, l4; /* offsets from the Ethernet header; l4 0: not found (fragment, unknown) */
+	uint16_t payload; /* first byte after the TCP or UDP header; 0: neither TCP nor UDP */
+	uint32_t ip_len;  /* bytes from l3 by the IP header itself; 0 in an IPv6 jumbogram */
+	uint32_t need;    /* for HDRS_MORE */
 };
 
 /*
