@@ -84,13 +84,12 @@ struct portq {
 		unsigned pull_max; /* bound of the next pull, 0: a whole burst */
 
 		/* as a sender */
-		struct portq
-			*wait_for; /* the receiver that had no room; kept until the frame is gone */
-		uint32_t resume;   /* segments of the first frame already delivered there */
-		nsec_t wait_since; /* start of this pause */
-		nsec_t wait_until; /* when the frame at the head is given up */
-		uint64_t wait_ticket; /* who waits longest is served first */
-		unsigned retries;     /* "there is room" without any coming */
+		struct portq *wait_for; /* had no room; kept until the frame is gone */
+		uint32_t resume;        /* segments of the first frame already delivered there */
+		nsec_t wait_since;      /* start of this pause */
+		nsec_t wait_until;      /* when the frame at the head is given up */
+		uint64_t wait_ticket;   /* who waits longest is served first */
+		unsigned retries;       /* "there is room" without any coming */
 		struct loop_timer wait_timer;
 		struct pause {
 			nsec_t at;   /* when the budget was last filled up */
