@@ -24,6 +24,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
 struct world {
 	struct loop loop;
 	nsec_t now;
+	struct log log; /* lines are made, nobody reads them */
 	struct vhost_sim fe;
 	struct port *port;
 	int wild; /* a descriptor of another kind: a socket */
@@ -49,6 +50,13 @@ static void link_event(void *ctx, struct port *p)
 	(void)p;
 }
 
+static void line(void *ctx, enum log_level level, const char *tag, const char *text)
+{
+	(void)ctx;
+	(void)level;
+	must(tag && text);
+}
+
 static const struct port_events events = {event, event, link_event};
 
 static void world_init(struct world *w)
@@ -58,10 +66,11 @@ static void world_init(struct world *w)
 
 	memset(w, 0, sizeof(*w));
 	must(!loop_init(&w->loop, NULL));
+	log_init(&w->log, LOG_DEBUG, line, NULL);
 	w->loop.virtual_now = &w->now;
 	must(!socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, sv));
 	must(!vhost_sim_init(&w->fe, sv[1]));
-	must(!vhost_be_open_fd(&w->port, "vm", &config, sv[0], &w->loop, NULL, NULL));
+	must(!vhost_be_open_fd(&w->port, "vm", &config, sv[0], &w->loop, &w->log, NULL));
 	w->port->events = &events;
 	w->wild = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	must(w->wild >= 0);

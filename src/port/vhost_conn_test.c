@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/un.h>
 
@@ -133,6 +134,7 @@ static void second_is_turned_away(void **state)
 static void dead_one_makes_place(void **state)
 {
 	struct place *p = *state;
+	int fresh;
 
 	for (unsigned i = 0; i < 2; i++) {
 		serve(p);
@@ -140,8 +142,11 @@ static void dead_one_makes_place(void **state)
 		steps(&p->r, 0, VHOST_SIM_ENABLE1);
 		if (i) /* one that dies with a message half said */
 			assert_int_equal(send(p->r.fe.fd, "1", 1, 0), 1);
+		fresh = usock_connect(p->path, NULL); /* first, so that it is delivered first */
+		assert_true(fresh >= 0);
 		vhost_sim_hang_up(&p->r.fe);
-		p->r.fe.fd = dial(p);
+		p->r.fe.fd = fresh;
+		spin(&p->r);
 		assert_true(vhost_be_connected(p->r.port));
 		assert_false(hung_up(p->r.fe.fd));
 		assert_int_equal(
@@ -257,6 +262,47 @@ static void only_our_own_file_is_removed(void **state)
 	vhost_be_free(p->r.port);
 	p->r.port = NULL;
 	assert_true(exists(p->path));
+}
+
+static void group(void **state)
+{
+	struct place *p = *state;
+	struct vhost_be_config c = {
+		.path = p->path, .server = true, .mode = 0660, .group = 65534, .dev = device};
+	struct stat st;
+
+	if (geteuid()) {
+		print_message("giving a socket to another group needs root\n");
+		skip();
+	}
+	assert_int_equal(vhost_be_open(&p->r.port, "vm", &c, &p->r.loop, NULL, NULL), 0);
+	assert_int_equal(stat(p->path, &st), 0);
+	assert_int_equal(st.st_gid, 65534);
+	assert_int_equal(st.st_mode & 07777, 0660);
+}
+
+/* A connection that cannot be accepted must not wake us for ever. */
+static void out_of_descriptors(void **state)
+{
+	struct place *p = *state;
+	struct rlimit old, now;
+	int free_fd;
+
+	serve(p);
+	p->r.fe.fd = usock_connect(p->path, NULL);
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &old), 0);
+	free_fd = dup(0);
+	close(free_fd);
+	now = (struct rlimit){(rlim_t)free_fd, old.rlim_max};
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &now), 0);
+	spin(&p->r);
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &old), 0);
+	spin(&p->r);
+	assert_false(vhost_be_connected(p->r.port)); /* it rests */
+	assert_int_equal(loop_deadline(&p->r.loop), p->r.now + NSEC_PER_SEC);
+	p->r.now += NSEC_PER_SEC;
+	spin(&p->r);
+	assert_true(vhost_be_connected(p->r.port));
 }
 
 static void close_then_free(void **state)
@@ -394,6 +440,8 @@ int main(void)
 		P(what_is_no_socket_stays),
 		P(bad_paths),
 		P(only_our_own_file_is_removed),
+		P(group),
+		P(out_of_descriptors),
 		P(close_then_free),
 		P(connects_and_reconnects),
 		P(back_off_from_a_bad_server),
