@@ -48,6 +48,19 @@ static uint32_t turn(uint32_t x, unsigned n)
 	return x >> n | x << (32 - n);
 }
 
+/* One round, where v[first] is the letter a of the standard. */
+static inline void sha_step(uint32_t v[8], unsigned first, uint32_t in)
+{
+	uint32_t a = v[first], b = v[(first + 1) & 7], c = v[(first + 2) & 7];
+	uint32_t e = v[(first + 4) & 7], f = v[(first + 5) & 7], g = v[(first + 6) & 7];
+	uint32_t t = v[(first + 7) & 7] + (turn(e, 6) ^ turn(e, 11) ^ turn(e, 25)) +
+		     ((e & f) ^ (~e & g)) + in;
+
+	v[(first + 3) & 7] += t;
+	v[(first + 7) & 7] =
+		t + (turn(a, 2) ^ turn(a, 13) ^ turn(a, 22)) + ((a & b) ^ (a & c) ^ (b & c));
+}
+
 static void sha_block(uint32_t h[8], const uint8_t *p)
 {
 	uint32_t w[64], v[8];
@@ -62,16 +75,10 @@ static void sha_block(uint32_t h[8], const uint8_t *p)
 		       (turn(b, 17) ^ turn(b, 19) ^ b >> 10);
 	}
 	memcpy(v, h, sizeof(v));
-	for (unsigned i = 0; i < 64; i++) {
-		uint32_t a = v[0], e = v[4];
-		uint32_t t1 = v[7] + (turn(e, 6) ^ turn(e, 11) ^ turn(e, 25)) +
-			      ((e & v[5]) ^ (~e & v[6])) + sha_round[i] + w[i];
-		uint32_t t2 = (turn(a, 2) ^ turn(a, 13) ^ turn(a, 22)) +
-			      ((a & v[1]) ^ (a & v[2]) ^ (v[1] & v[2]));
-
-		memmove(v + 1, v, 7 * sizeof(*v));
-		v[4] += t1;
-		v[0] = t1 + t2;
+	/* eight rounds a turn: the names move round by one, and after eight are home again */
+	for (unsigned i = 0; i < 64; i += 8) {
+		for (unsigned j = 0; j < 8; j++)
+			sha_step(v, (8 - j) & 7, sha_round[i + j] + w[i + j]);
 	}
 	for (unsigned i = 0; i < 8; i++)
 		h[i] += v[i];

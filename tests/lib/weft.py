@@ -169,7 +169,7 @@ def xfer():
 def listen_hash(g, port=7000):
     """The guest takes one TCP connection and hashes what comes."""
     g.run(f"""rm -f /tmp/got; (xfer recv {port} >/tmp/part 2>&1; mv /tmp/part /tmp/got) >/dev/null 2>&1 &
-for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15; do grep -qi ":{port:04X} " /proc/net/tcp6 && break; sleep 0.1; done""")
+for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15; do grep -qi ":{port:04X} [0:]* 0A " /proc/net/tcp6 && break; sleep 0.1; done""")
 
 
 def heard_hash(g):
@@ -194,5 +194,6 @@ def iperf(client, to, seconds=2, options="", timeout=None):
 
 
 def iperf_server(g):
-    g.run("iperf3 -s -D >/dev/null 2>&1; for i in 1 2 3 4 5 6 7 8 9 10; do "
-          "grep -q ':1451 ' /proc/net/tcp6 /proc/net/tcp && break; sleep 0.1; done")
+    """A fresh server; an old one may still be busy with a client that is gone."""
+    g.run("killall -q -9 iperf3; sleep 0.1; iperf3 -s -D >/dev/null 2>&1; for i in 1 2 3 4 5 6 7 8 9 10; do "
+          "grep -q ':1451 [0:]* 0A ' /proc/net/tcp6 /proc/net/tcp && break; sleep 0.1; done")
