@@ -242,6 +242,26 @@ static void vlans_are_learned_apart(void **state)
 	assert_int_equal(got(n), 100);
 }
 
+static void also_within_a_burst(void **state)
+{
+	struct net *n = *state;
+
+	introduce(n);
+	lend(n, B, mac_of(A), 0, 100, 0);
+	lend(n, B, mac_of(A), 7, 100, 0); /* unknown there */
+	lend(n, B, mac_of(A), 0, 100, 0);
+	fake_kick(&n->p[B]);
+	run(n);
+	assert_int_equal(got(n), 3011);
+	send(n, A, mac_of(B), 7, 0);
+	assert_int_equal(got(n), 100);
+	/* the tag's VLAN is beyond the end: none, whatever lies there */
+	fake_lend(&n->p[A], buf, fake_eth(buf, BROADCAST, mac_of(9), 0xffff, 14, 0), NULL);
+	fake_kick(&n->p[A]);
+	run(n);
+	assert_int_equal(fdb_find(fabric_fdb(n->f), mac_of(9), 0, n->now), A);
+}
+
 static void stations_move(void **state)
 {
 	struct net *n = *state;
@@ -666,6 +686,27 @@ static void resumes_in_the_middle(void **state)
 	assert_true(idle(n));
 }
 
+/* Every segment taken is progress: the head is waited for as long as some are. */
+static void segments_are_progress(void **state)
+{
+	struct net *n = *state;
+
+	introduce(n);
+	n->p[B].port.accepts = 0;
+	n->p[B].room = 0;
+	lend_tcp(n, A, mac_of(B), 60 * 1000, 1000, 0);
+	fake_kick(&n->p[A]);
+	run(n);
+	for (unsigned i = 0; i < 6; i++) {
+		pass(n, WAIT * 2 / 3);
+		fake_give_room(&n->p[B], 10);
+		run(n);
+	}
+	assert_int_equal(n->p[B].got.n, 60);
+	assert_int_equal(n->p[B].port.q.lost_out, 0);
+	assert_true(idle(n));
+}
+
 static void a_moved_target_gets_the_whole_frame(void **state)
 {
 	struct net *n = *state;
@@ -711,6 +752,29 @@ static void longest_waiter_first(void **state)
 		from[n->p[D].got.f[i].data[11]]++;
 	for (unsigned s = A; s <= C; s++)
 		assert_int_equal(from[s], 100);
+}
+
+static void the_smallest_need_wakes(void **state)
+{
+	struct net *n = *state;
+	static const uint32_t len[] = {1000, 60, 500};
+
+	introduce(n);
+	n->p[D].room = 0;
+	for (unsigned s = A; s <= C; s++) {
+		lend(n, s, mac_of(D), 0, len[s], 0);
+		fake_kick(&n->p[s]);
+		run(n);
+		assert_int_equal(n->p[D].room_need, s == A ? 1000 : 60);
+	}
+	fake_give_room(&n->p[D], FAKE_ANY);
+	run(n);
+	assert_int_equal(n->p[D].got.n, 3);
+	n->p[D].room = 0;
+	lend(n, C, mac_of(D), 0, 500, 0);
+	fake_kick(&n->p[C]);
+	run(n);
+	assert_int_equal(n->p[D].room_need, 500);
 }
 
 static void ready_queues_take_turns(void **state)
@@ -853,6 +917,32 @@ static void the_awaited_port_goes(void **state)
 	fake_kick(&n->p[A]);
 	run(n);
 	assert_int_equal(n->p[B].got.n, 10);
+}
+
+static void and_its_memory(void **state)
+{
+	struct net *n = *state;
+	struct fake *k = malloc(sizeof(*k));
+
+	fake_init(k, "k", &n->loop);
+	assert_int_equal(fabric_attach(n->f, &k->port, NULL), 0);
+	fake_lend(k, buf, fake_eth(buf, BROADCAST, mac_of(9), 0, 60, 0), NULL);
+	run(n);
+	k->room = 0;
+	lend(n, A, mac_of(9), 0, 100, 0);
+	lend(n, B, mac_of(9), 0, 100, 0);
+	fake_kick(&n->p[A]);
+	run(n);
+	fake_kick(&n->p[B]);
+	run(n);
+	fake_give_room(k, 1); /* A is awake, but has not had its turn */
+	fabric_detach(n->f, &k->port);
+	fake_fini(k);
+	free(k);
+	run(n);
+	assert_true(idle(n));
+	assert_int_equal(n->p[A].next, n->p[A].lend.n);
+	assert_int_equal(n->p[B].next, n->p[B].lend.n);
 }
 
 static void the_awaited_link_flaps(void **state)
@@ -1176,6 +1266,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		T(learns),
 		T(vlans_are_learned_apart),
+		T(also_within_a_burst),
 		T(stations_move),
 		T(addresses_age),
 		T(a_port_without_link_is_forgotten),
@@ -1195,12 +1286,15 @@ int main(void)
 		cmocka_unit_test_teardown(wait_us_0_drops_at_once, teardown),
 		T(floods_never_wait),
 		T(resumes_in_the_middle),
+		T(segments_are_progress),
 		T(a_moved_target_gets_the_whole_frame),
 		T(longest_waiter_first),
+		T(the_smallest_need_wakes),
 		T(ready_queues_take_turns),
 		T(a_trickling_guest_starves_nobody),
 		T(two_guests_mutually_full_go_on),
 		T(the_awaited_port_goes),
+		T(and_its_memory),
 		T(the_awaited_link_flaps),
 		T(the_waiting_port_goes),
 		T(idle_costs_nothing),
