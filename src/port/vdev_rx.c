@@ -15,8 +15,6 @@
  */
 #include "port/vdev_int.h"
 
-#include <string.h>
-
 #define RX_AHEAD 4  /* chains whose first lines are on their way */
 #define RX_BATCH 64 /* chains popped at once, unless one frame needs more */
 
@@ -44,6 +42,14 @@ static unsigned rx_want(const struct vdev *v, uint32_t need, unsigned left)
 static bool rx_cache_full(const struct vdev *v)
 {
 	return !v->rx_used && (v->rx_have == VDEV_RX_CACHE || BURST_IOV - v->rx_niov < CHAIN_MAX);
+}
+
+static inline void chain_prefetch(const struct chain *c)
+{
+	const char *first = c->iov->iov_base;
+
+	__builtin_prefetch(first, 1);
+	__builtin_prefetch(first + 64, 1);
 }
 
 /* Pop more chains behind those at hand; false if there are none. */
@@ -81,7 +87,7 @@ static bool rx_more(struct vdev *v, uint32_t need, unsigned left)
 			return false;
 		}
 		if (i < RX_AHEAD)
-			__builtin_prefetch(c[i].iov->iov_base, 1);
+			chain_prefetch(&c[i]);
 	}
 	v->rx_have += got;
 	v->rx_niov = (unsigned)(c[got - 1].iov + c[got - 1].nw - v->rx_iov);
@@ -89,31 +95,36 @@ static bool rx_more(struct vdev *v, uint32_t need, unsigned left)
 	return got > again;
 }
 
-/* The usual case: the next chain is one piece that holds all of it. */
-static inline void rx_put_one(struct vdev *v, const struct frame *f, uint32_t need)
+/* The usual case: frames that one piece holds, each. Returns how many; stops at the first other. */
+static unsigned rx_put_plain(struct vdev *v, const struct frame *f, unsigned n)
 {
-	const struct chain *c = &v->rx_chain[v->rx_used++];
-	uint8_t *to = c->iov->iov_base;
-	uint8_t hdr[VNET_HDR_MAX];
+	const struct chain *c = &v->rx_chain[v->rx_used], *end = &v->rx_chain[v->rx_have];
+	const unsigned hdr_len = v->hdr_len, accepts = v->port.accepts;
+	const struct frame *first = f, *last = f + n;
 
-	if (v->rx_used + RX_AHEAD <= v->rx_have)
-		__builtin_prefetch(c[RX_AHEAD].iov->iov_base, 1);
-	vnet_hdr_build(hdr, &f->off, v->port.accepts, 1);
-	memcpy(to, hdr, 8);
-	memcpy(to + 8, hdr + 8, 2);
-	if (likely(v->hdr_len == VNET_HDR_MAX))
-		memcpy(to + 10, hdr + 10, 2);
-	to += v->hdr_len;
-	memcpy(to, f->head, f->head_len);
-	to += f->head_len;
-	for (uint32_t left = f->tail_len, i = 0; left; i++) {
-		uint32_t n = f->tail[i].iov_len < left ? (uint32_t)f->tail[i].iov_len : left;
+	for (; f < last && c < end; f++, c++) {
+		uint32_t need = hdr_len + frame_len(f);
+		uint8_t *to = c->iov->iov_base;
 
-		memcpy(to, f->tail[i].iov_base, n);
-		to += n;
-		left -= n;
+		if (unlikely(c->nw != 1 || c->wlen < need))
+			break;
+		if (c + RX_AHEAD < end)
+			chain_prefetch(c + RX_AHEAD);
+		if (likely(hdr_len == VNET_HDR_MAX)) {
+			vnet_hdr_build(to, &f->off, accepts, 1);
+		} else {
+			uint8_t hdr[VNET_HDR_MAX];
+
+			vnet_hdr_build(hdr, &f->off, accepts, 0);
+			memcpy(to, hdr, hdr_len);
+		}
+		copy_small(to + hdr_len, f->head, f->head_len);
+		if (f->tail_len)
+			frame_copy(f, f->head_len, f->tail_len, c->iov, 1, hdr_len + f->head_len);
+		vq_dev_put(&v->vq[VDEV_RX], c->id, need);
 	}
-	vq_dev_put(&v->vq[VDEV_RX], c->id, need);
+	v->rx_used = (unsigned)(c - v->rx_chain);
+	return (unsigned)(f - first);
 }
 
 /* Chains at hand that hold `need` bytes, popping more as needed; 0: the ring has too little. */
@@ -179,24 +190,28 @@ static bool rx_put(struct vdev *v, const struct frame *f, uint32_t need, unsigne
 unsigned vdev_push(struct portq *q, const struct frame *f, unsigned n)
 {
 	struct vdev *v = vdev_of(q);
-	unsigned i;
+	unsigned i = 0;
 
 	if (unlikely(!v->rx_live))
 		return 0;
 	if (v->vq[VDEV_RX].armed)
 		vq_dev_disarm(&v->vq[VDEV_RX]);
 	v->rx_short = 0;
-	for (i = 0; i < n; i++) {
-		uint32_t need = v->hdr_len + frame_len(&f[i]);
-		const struct chain *c;
+	for (;;) {
+		i += rx_put_plain(v, f + i, n - i);
+		if (i == n)
+			break;
 
-		if (v->rx_used == v->rx_have && !rx_more(v, need, n - i))
-			break;
-		c = &v->rx_chain[v->rx_used];
-		if (likely(c->nw == 1 && c->wlen >= need))
-			rx_put_one(v, &f[i], need);
-		else if (!rx_put(v, &f[i], need, n - i))
-			break;
+		uint32_t need = v->hdr_len + frame_len(&f[i]);
+
+		if (v->rx_used == v->rx_have) {
+			if (!rx_more(v, need, n - i))
+				break;
+		} else {
+			if (!rx_put(v, &f[i], need, n - i))
+				break;
+			i++;
+		}
 	}
 	if (i < n)
 		v->rx_short = v->rx_have - v->rx_used + 1;

@@ -13,8 +13,6 @@
  */
 #include "port/vdev_int.h"
 
-#include <string.h>
-
 #include "wire/bytes.h"
 #include "wire/eth.h"
 
@@ -78,7 +76,7 @@ static inline struct iovec *chain_copy_head(
 }
 
 /* Lend one chain as one frame. NULL, or why the driver may not do this. */
-static inline const char *tx_lend(
+static const char *tx_lend_any(
 	const struct chain *c, unsigned hdr_len, struct frame *f, struct frame_head *h)
 {
 	if (unlikely(c->nw))
@@ -108,30 +106,48 @@ static inline const char *tx_lend(
 	return NULL;
 }
 
+/* The same; most frames are one piece, and nothing is left of it behind the head. */
+static inline const char *tx_lend(
+	const struct chain *c, unsigned hdr_len, struct frame *f, struct frame_head *h)
+{
+	const uint8_t *from = c->iov->iov_base;
+	uint8_t *to = h->data - hdr_len;
+	uint32_t len = c->rlen - hdr_len;
+
+	if (unlikely(c->nr != 1 || c->nw || len - ETH_HLEN > FRAME_HEAD - ETH_HLEN))
+		return tx_lend_any(c, hdr_len, f, h);
+	copy_small(to, from, len + hdr_len);
+	*f = (struct frame){.head = h->data, .head_len = (uint16_t)len};
+	if (unlikely(to[0] | to[1]))
+		vnet_hdr_parse_slow(to, &f->off);
+	return NULL;
+}
+
 /* Lend chains [first, first + n) of lent[] until the burst is full; returns how many. */
 static unsigned tx_lend_chains(struct vdev *v, struct burst *b, unsigned first, unsigned n)
 {
 	const struct chain *c = &v->lent[first];
+	struct frame *f = &b->f[b->n];
+	struct frame_head *h = &b->head[b->n];
 	unsigned hdr_len = v->hdr_len, i;
 	uint32_t bytes = b->bytes;
 
 	for (i = 0; i < min_u(n, TX_AHEAD); i++)
 		chain_prefetch(&c[i]);
-	for (i = 0; i < n && bytes < BURST_BYTES; i++) {
-		struct frame *f = &b->f[b->n];
+	for (i = 0; i < n && bytes < BURST_BYTES; i++, f++, h++) {
 		const char *why;
 
 		if (i + TX_AHEAD < n)
 			chain_prefetch(&c[i + TX_AHEAD]);
-		why = tx_lend(&c[i], hdr_len, f, &b->head[b->n]);
+		why = tx_lend(&c[i], hdr_len, f, h);
 		if (unlikely(why)) {
 			vdev_break(v, VDEV_TX, why);
 			break;
 		}
-		bytes += frame_len(f);
-		b->n++;
+		bytes += c[i].rlen - hdr_len;
 	}
 	b->bytes = bytes;
+	b->n += i;
 	if (i)
 		b->niov = (unsigned)(c[i - 1].iov + c[i - 1].nr - b->iov);
 	return i;

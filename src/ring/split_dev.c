@@ -424,14 +424,6 @@ void vq_dev_unpop(struct vq_dev *vq, unsigned n)
 	vq->n_popped -= n;
 }
 
-void vq_dev_put(struct vq_dev *vq, uint16_t id, uint32_t written)
-{
-	unsigned mask = vq->size - 1u;
-
-	vq->used->ring[vq->used_staged++ & mask] =
-		(struct vring_used_elem){.id = id, .len = written};
-}
-
 void vq_dev_put_read(struct vq_dev *vq, const struct chain *c, unsigned n)
 {
 	struct vring_used_elem *ring = vq->used->ring;

@@ -84,7 +84,12 @@ unsigned vq_dev_pop(
 /* The last `n` popped (and not put) go back to the ring. */
 void vq_dev_unpop(struct vq_dev *, unsigned n);
 /* Stage a used entry: `written` bytes from the start of the writable part. */
-void vq_dev_put(struct vq_dev *, uint16_t id, uint32_t written);
+static inline void vq_dev_put(struct vq_dev *vq, uint16_t id, uint32_t written)
+{
+	vq->used->ring[vq->used_staged++ & (vq->size - 1u)] =
+		(struct vring_used_elem){.id = id, .len = written};
+}
+
 /* The same for `n` chains of which nothing was written: what a transmit queue settles. */
 void vq_dev_put_read(struct vq_dev *, const struct chain *, unsigned n);
 /* Publish all staged entries with one index store. True: notify the driver now, by its wish
