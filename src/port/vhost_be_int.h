@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * vhost_be_int: what the two files of the back-end session share: vhost_be.c (sockets, beginning
- * and end of a session) and vhost_req.c (what each request does). Nobody else includes it.
+ * vhost_be_int: what the two files of the back-end session share: vhost_be.c (the port and its
+ * connection) and vhost_req.c (what each request does). Nobody else includes it.
  */
 #ifndef PORT_VHOST_BE_INT_H
 #define PORT_VHOST_BE_INT_H
 
-#include "port/usock.h"
 #include "port/vhost_be.h"
-#include "port/vhost_io.h"
+#include "port/vhost_conn.h"
 
 /* What a front-end has given for one ring, beside what the vdev knows. */
 struct vhost_ring {
@@ -24,29 +23,15 @@ struct vhost_be {
 	struct port_ops ops; /* the vdev's, but for kind and close */
 	void (*dev_close)(struct port *);
 
-	/* where front-ends come from */
-	char path[USOCK_PATH_MAX + 1]; /* "": one given connection, not more */
-	bool server, closed;
-	struct loop_fd listener; /* its fd is ours to close */
-	struct usock_file file;
-	struct loop_timer again; /* client: connect; server: accept again after a shortage */
-	nsec_t backoff;          /* of the next attempt */
-	int again_errno;         /* why the last attempt failed: logged when it changes */
-	mode_t mode;
-	gid_t group;
-
 	/* the session */
-	struct loop_fd watch;
-	struct vhost_io io;
+	struct vhost_conn conn;
 	struct vhost_ring ring[VDEV_QUEUES];
 	int backend_fd; /* SET_BACKEND_REQ_FD: requests of ours, never waited for */
 	uint64_t protocol;
 	uint8_t status;         /* [VIRTIO 1.2 2.1] */
 	bool have_features;     /* the last SET_FEATURES was good: rings may start */
-	bool greeted;           /* it has sent one good message */
 	struct loop_timer poll; /* looks at polled rings */
 	struct err err;         /* words for a refusal that is being made */
-	const char *last_end;
 };
 
 static inline struct vhost_be *vhost_be_of(struct port *p)

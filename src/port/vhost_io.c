@@ -11,17 +11,19 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-void vhost_io_init(struct vhost_io *io, int fd)
+void vhost_io_init(struct vhost_io *io, int fd, bool front)
 {
 	memset(io, 0, sizeof(*io));
 	io->fd = fd;
+	io->front = front;
+	io->out_fd = -1;
 }
 
 void vhost_io_fini(struct vhost_io *io)
 {
 	vhost_io_next(io);
 	io->out_len = io->out_done = 0;
-	io->fd = -1;
+	io->fd = io->out_fd = -1;
 }
 
 void vhost_io_next(struct vhost_io *io)
@@ -33,6 +35,7 @@ void vhost_io_next(struct vhost_io *io)
 	io->nfds = 0;
 	io->fds_bad = false;
 	io->have = 0;
+	io->reply_size = 0;
 	memset(&io->msg, 0, sizeof(io->msg));
 }
 
@@ -102,6 +105,30 @@ static ssize_t io_read(struct vhost_io *io, struct iovec *iov)
 	return n;
 }
 
+static const char *reason_hung_up(const struct vhost_io *io)
+{
+	if (io->front)
+		return io->have ? "the back-end hung up within a reply" : "the back-end hung up";
+	return io->have ? "the front-end hung up within a message" : "the front-end hung up";
+}
+
+const char *vhost_io_gone(const struct vhost_io *io)
+{
+	return io->front ? "the back-end hung up without reading what it was sent"
+			 : "the front-end hung up without reading its reply";
+}
+
+/* What can be judged as soon as bytes are there. The size of the payload is trusted from then on. */
+static const char *io_check(const struct vhost_io *io)
+{
+	if (io->front && !io->reply_size)
+		return "the back-end sent what nobody asked for";
+	if (io->have != VHOST_USER_HDR_LEN)
+		return NULL;
+	return io->front ? vhost_user_check_reply(&io->msg.hdr, io->reply_to, io->reply_size)
+			 : vhost_user_check_header(&io->msg.hdr);
+}
+
 const char *vhost_io_receive(struct vhost_io *io, bool *complete)
 {
 	*complete = false;
@@ -120,18 +147,25 @@ const char *vhost_io_receive(struct vhost_io *io, bool *complete)
 		if (n < 0 && errno == EAGAIN)
 			return NULL;
 		if (n < 0 && errno != ECONNRESET)
-			return "cannot read from the front-end's socket";
+			return "cannot read from the session's socket";
 		if (n <= 0)
-			return io->have ? "the front-end hung up within a message"
-					: "the front-end hung up";
+			return reason_hung_up(io);
 		io->have += (uint32_t)n;
-		if (io->have == VHOST_USER_HDR_LEN) {
-			/* Its size is trusted from here on. */
-			reason = vhost_user_check_header(&io->msg.hdr);
-			if (reason)
-				return reason;
-		}
+		reason = io_check(io);
+		if (reason)
+			return reason;
 	}
+}
+
+static const char *io_send(
+	struct vhost_io *io, const struct vhost_user_hdr *hdr, const void *payload, int fd)
+{
+	memcpy(io->out, hdr, sizeof(*hdr));
+	memcpy(io->out + sizeof(*hdr), payload, hdr->size);
+	io->out_len = (uint32_t)sizeof(*hdr) + hdr->size;
+	io->out_done = 0;
+	io->out_fd = fd;
+	return vhost_io_flush(io);
 }
 
 const char *vhost_io_reply(struct vhost_io *io, const void *payload, uint32_t size)
@@ -142,26 +176,55 @@ const char *vhost_io_reply(struct vhost_io *io, const void *payload, uint32_t si
 		.size = size,
 	};
 
-	memcpy(io->out, &hdr, sizeof(hdr));
-	memcpy(io->out + sizeof(hdr), payload, size);
-	io->out_len = (uint32_t)sizeof(hdr) + size;
-	io->out_done = 0;
-	return vhost_io_flush(io);
+	return io_send(io, &hdr, payload, -1);
+}
+
+const char *vhost_io_request(
+	struct vhost_io *io, const struct vhost_user_msg *m, int fd, uint32_t reply_size)
+{
+	struct vhost_user_hdr hdr = m->hdr;
+
+	hdr.flags |= VHOST_USER_VERSION;
+	io->reply_to = hdr.request;
+	io->reply_size = reply_size;
+	return io_send(io, &hdr, m->u.bytes, fd);
+}
+
+static ssize_t io_write(struct vhost_io *io)
+{
+	union {
+		struct cmsghdr align;
+		char buf[CMSG_SPACE(sizeof(int))];
+	} control = {.buf = {0}};
+	struct iovec iov = {io->out + io->out_done, io->out_len - io->out_done};
+	struct msghdr mh = {.msg_iov = &iov, .msg_iovlen = 1};
+	struct cmsghdr *c;
+
+	if (io->out_fd >= 0) {
+		mh.msg_control = control.buf;
+		mh.msg_controllen = sizeof(control.buf);
+		c = CMSG_FIRSTHDR(&mh);
+		c->cmsg_level = SOL_SOCKET;
+		c->cmsg_type = SCM_RIGHTS;
+		c->cmsg_len = CMSG_LEN(sizeof(int));
+		memcpy(CMSG_DATA(c), &io->out_fd, sizeof(int));
+	}
+	return sendmsg(io->fd, &mh, MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 
 const char *vhost_io_flush(struct vhost_io *io)
 {
 	while (vhost_io_blocked(io)) {
-		ssize_t n = send(io->fd, io->out + io->out_done, io->out_len - io->out_done,
-			MSG_DONTWAIT | MSG_NOSIGNAL);
+		ssize_t n = io_write(io);
 
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n < 0 && errno == EAGAIN)
 			return NULL;
 		if (n < 0)
-			return "the front-end hung up without reading its reply";
+			return vhost_io_gone(io);
 		io->out_done += (uint32_t)n;
+		io->out_fd = -1;
 	}
 	return NULL;
 }

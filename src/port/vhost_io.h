@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * vhost_io: whole vhost-user messages over a socket that never blocks: bytes and descriptors in,
- *one reply out. Knows sizes and versions, no request by name. A peer may trickle bytes, send more
- * descriptors than fit, hang up anywhere, or not read its replies; each costs bounded memory here.
+ * one message out. Knows sizes and versions, no request by name. A peer may trickle bytes, send more
+ * descriptors than fit, hang up anywhere, or not read what it is sent; each costs bounded memory
+ * here.
  *
- *	receive --(complete)--> the caller reads msg, takes descriptors --> reply? --> next
+ *	back-end:   receive --(complete)--> the caller reads msg, takes descriptors --> reply? --> next
+ *	front-end:  request --> receive --(complete)--> the caller reads msg --> next
  *
- * While a reply is not yet sent (vhost_io_blocked) nothing more is read: the caller waits for room.
+ * While a message is not yet sent (vhost_io_blocked) nothing more is read: the caller waits for room.
  */
 #ifndef PORT_VHOST_IO_H
 #define PORT_VHOST_IO_H
@@ -14,19 +16,22 @@
 #include "port/vhost_msg.h"
 
 struct vhost_io {
-	int fd; /* the caller's, to close, too; -1: none */
+	int fd;                        /* the caller's, to close, too; -1: none */
+	bool front;                    /* we are the front-end: requests go out, replies come in */
+	uint32_t reply_to, reply_size; /* front-end: the reply that is due; size 0: none is */
 	/* the message under way */
 	struct vhost_user_msg msg;
 	uint32_t have; /* bytes of it, header included */
 	int fds[VHOST_USER_FDS_MAX];
 	unsigned nfds;
 	bool fds_bad; /* some were too many, or lost */
-	/* the reply under way */
+	/* the message on its way out */
 	uint8_t out[VHOST_USER_HDR_LEN + sizeof(((struct vhost_user_msg *)0)->u)];
 	uint32_t out_len, out_done;
+	int out_fd; /* goes with its first byte; -1: none, or gone */
 };
 
-void vhost_io_init(struct vhost_io *, int fd);
+void vhost_io_init(struct vhost_io *, int fd, bool front);
 /* Closes descriptors received and not taken; not the socket. */
 void vhost_io_fini(struct vhost_io *);
 /*
@@ -38,8 +43,17 @@ const char *vhost_io_receive(struct vhost_io *, bool *complete);
 int vhost_io_take(struct vhost_io *, unsigned i);
 /* Answer the message with `size` bytes; NULL or the reason why the stream is at its end. */
 const char *vhost_io_reply(struct vhost_io *, const void *payload, uint32_t size);
-/* Send what is left of the reply. */
+/*
+ * Ask: m->hdr has request, size and perhaps NEED_REPLY. `fd`, or -1, stays the caller's and must be
+ * open until all is sent. Of the answer `reply_size` bytes of payload are expected; 0: none comes.
+ * NULL or the reason why the stream is at its end.
+ */
+const char *vhost_io_request(
+	struct vhost_io *, const struct vhost_user_msg *m, int fd, uint32_t reply_size);
+/* Send what is left of the message. */
 const char *vhost_io_flush(struct vhost_io *);
+/* The reason for a peer that hung up without reading what it was sent. */
+const char *vhost_io_gone(const struct vhost_io *);
 /* Done with the message: descriptors nobody took are closed. */
 void vhost_io_next(struct vhost_io *);
 

@@ -146,6 +146,20 @@ const char *vhost_user_check_header(const struct vhost_user_hdr *h)
 	return NULL;
 }
 
+/* Whether it wants to be answered in turn is not asked: some back-ends leave our flag in. */
+const char *vhost_user_check_reply(const struct vhost_user_hdr *h, uint32_t request, uint32_t size)
+{
+	if ((h->flags & VHOST_USER_VERSION_MASK) != VHOST_USER_VERSION)
+		return "reply of another protocol version";
+	if (!(h->flags & VHOST_USER_F_REPLY))
+		return "a request where a reply is due";
+	if (h->request != request)
+		return "reply to another request";
+	if (h->size != size && (h->size || request != VHOST_USER_GET_CONFIG))
+		return "reply has a wrong size";
+	return NULL;
+}
+
 const char *vhost_user_check(const struct vhost_user_msg *m, unsigned nfds)
 {
 	const struct request *r = request_find(m->hdr.request);

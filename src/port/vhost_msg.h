@@ -108,6 +108,11 @@ bool vhost_user_has_reply(uint32_t request);
 /* What can be judged before the payload is there: version, direction, size. NULL if good, else a reason. */
 const char *vhost_user_check_header(const struct vhost_user_hdr *);
 /*
+ * The same for a front-end: the header of the reply to `request`, whose payload must have `size`
+ * bytes (the configuration may be refused with none).
+ */
+const char *vhost_user_check_reply(const struct vhost_user_hdr *, uint32_t request, uint32_t size);
+/*
  * Check header and size of a received message: version, payload size for this request, descriptor
  * count. NULL if good, else a constant reason. Of an unknown request only the header is judged.
  */

@@ -229,7 +229,7 @@ static const char *set_mem_table(struct vhost_be *be, struct vhost_user_msg *m)
 	for (uint32_t i = 0; i < m->u.mem.n; i++) {
 		const struct vhost_user_region *r = &m->u.mem.region[i];
 
-		if (gmem_map(&fresh, r->gpa, r->uva, r->size, be->io.fds[i], r->mmap_offset,
+		if (gmem_map(&fresh, r->gpa, r->uva, r->size, be->conn.io.fds[i], r->mmap_offset,
 			    &be->err)) {
 			gmem_fini(&fresh);
 			return "cannot use the memory table";
@@ -254,8 +254,8 @@ static const char *add_mem_reg(struct vhost_be *be, struct vhost_user_msg *m)
 	int e;
 
 	vdev_mem_begin(&be->dev);
-	e = gmem_map(
-		&be->dev.mem, r->gpa, r->uva, r->size, be->io.fds[0], r->mmap_offset, &be->err);
+	e = gmem_map(&be->dev.mem, r->gpa, r->uva, r->size, be->conn.io.fds[0], r->mmap_offset,
+		&be->err);
 	vdev_mem_end(&be->dev);
 	if (e)
 		return "cannot use the memory region";
@@ -404,11 +404,11 @@ static const char *net_set_mtu(struct vhost_be *be, struct vhost_user_msg *m)
 static const char *set_backend_req_fd(struct vhost_be *be, struct vhost_user_msg *m)
 {
 	(void)m;
-	if (signal_kind(be->io.fds[0]) != SIGNAL_SOCKET)
+	if (signal_kind(be->conn.io.fds[0]) != SIGNAL_SOCKET)
 		return "the back-end's channel is not a socket";
 	if (be->backend_fd >= 0)
 		close(be->backend_fd);
-	be->backend_fd = vhost_io_take(&be->io, 0);
+	be->backend_fd = vhost_io_take(&be->conn.io, 0);
 	return NULL;
 }
 
@@ -484,16 +484,16 @@ static const char *set_vring_kick(struct vhost_be *be, struct vhost_user_msg *m)
 
 	if (q >= VDEV_QUEUES)
 		return bad_queue;
-	if (be->io.nfds && signal_kind(be->io.fds[0]) != SIGNAL_EVENTFD)
+	if (be->conn.io.nfds && signal_kind(be->conn.io.fds[0]) != SIGNAL_EVENTFD)
 		return "the kick descriptor is not an eventfd";
 	kick_drop(be, q);
-	if (!be->io.nfds) {
+	if (!be->conn.io.nfds) {
 		r->polled = true;
 		poll_set(be);
 		ring_try(be, q);
 		return NULL;
 	}
-	fd = vhost_io_take(&be->io, 0);
+	fd = vhost_io_take(&be->conn.io, 0);
 	if (loop_add(be->dev.port.loop, &r->kick, fd, EPOLLIN | EPOLLET)) {
 		close(fd);
 		return "cannot watch the kick descriptor";
@@ -513,19 +513,19 @@ static const char *signal_get(
 	*fd = -1;
 	if (*q >= VDEV_QUEUES)
 		return bad_queue;
-	if (!be->io.nfds)
+	if (!be->conn.io.nfds)
 		return NULL;
-	switch (signal_kind(be->io.fds[0])) {
+	switch (signal_kind(be->conn.io.fds[0])) {
 	case SIGNAL_BAD:
 		return "the descriptor is neither an eventfd nor a socket";
 	case SIGNAL_EVENTFD:
-		if (fcntl(be->io.fds[0], F_SETFL, O_NONBLOCK))
+		if (fcntl(be->conn.io.fds[0], F_SETFL, O_NONBLOCK))
 			return "cannot make the descriptor non-blocking";
 		break;
 	case SIGNAL_SOCKET:
 		break;
 	}
-	*fd = vhost_io_take(&be->io, 0);
+	*fd = vhost_io_take(&be->conn.io, 0);
 	return NULL;
 }
 
@@ -618,22 +618,22 @@ static const struct request *request_find(uint32_t number)
 
 static const char *request_run(struct vhost_be *be, const struct request *r)
 {
-	const char *reason = vhost_user_check(&be->io.msg, be->io.nfds);
+	const char *reason = vhost_user_check(&be->conn.io.msg, be->conn.io.nfds);
 
 	be->err.text[0] = '\0';
-	if (be->io.fds_bad)
+	if (be->conn.io.fds_bad)
 		return "more descriptors than a message takes, or than we may have";
 	if (reason)
 		return reason;
-	return r->run ? r->run(be, &be->io.msg) : "unknown request";
+	return r->run ? r->run(be, &be->conn.io.msg) : "unknown request";
 }
 
 static void refusal_log(const struct vhost_be *be, const char *reason)
 {
-	const char *name = vhost_user_name(be->io.msg.hdr.request);
+	const char *name = vhost_user_name(be->conn.io.msg.hdr.request);
 
 	log_say(be->dev.port.log, LOG_WARN, be->dev.port.name, "refused %s (%u): %s%s%s",
-		name ? name : "request", be->io.msg.hdr.request, reason,
+		name ? name : "request", be->conn.io.msg.hdr.request, reason,
 		be->err.text[0] ? ": " : "", be->err.text);
 }
 
@@ -646,7 +646,7 @@ static bool refusal_is_mild(const struct vhost_be *be, const struct request *r)
 
 const char *vhost_req_handle(struct vhost_be *be)
 {
-	uint32_t number = be->io.msg.hdr.request, flags = be->io.msg.hdr.flags;
+	uint32_t number = be->conn.io.msg.hdr.request, flags = be->conn.io.msg.hdr.flags;
 	const struct request *r = request_find(number);
 	const char *reason = request_run(be, r);
 	uint64_t failed = reason != NULL;
@@ -655,9 +655,10 @@ const char *vhost_req_handle(struct vhost_be *be)
 		refusal_log(be, reason);
 	if (vhost_user_has_reply(number))
 		return reason ? reason
-			      : vhost_io_reply(&be->io, &be->io.msg.u, be->io.msg.hdr.size);
+			      : vhost_io_reply(
+					&be->conn.io, &be->conn.io.msg.u, be->conn.io.msg.hdr.size);
 	if (flags & VHOST_USER_F_NEED_REPLY && be->protocol & BIT(VHOST_USER_PROTOCOL_F_REPLY_ACK))
-		return vhost_io_reply(&be->io, &failed, sizeof(failed));
+		return vhost_io_reply(&be->conn.io, &failed, sizeof(failed));
 	return refusal_is_mild(be, r) ? NULL : reason;
 }
 

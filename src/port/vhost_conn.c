@@ -1,0 +1,259 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * vhost_conn: see vhost_conn.h. One peer at a time. A server goes on accepting during a session and
+ * closes what comes, at once: a peer that reconnects then tries again, instead of hanging in a queue
+ * that nobody serves. Only if the old one is dead and its end not yet noticed does the new one take
+ * its place.
+ */
+#include "port/vhost_conn.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stddef.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#define BACKOFF_MIN  (100 * NSEC_PER_MSEC)
+#define BACKOFF_MAX  (5 * NSEC_PER_SEC)
+#define SHORTAGE     (1 * NSEC_PER_SEC) /* until we accept again when out of descriptors */
+#define ROUND_ACCEPT 4
+
+static const char *peer_name(const struct vhost_conn *c)
+{
+	return c->front ? "back-end" : "front-end";
+}
+
+static void conn_again(struct vhost_conn *c)
+{
+	if (c->server || c->closed || !c->path[0])
+		return;
+	loop_timer_set(c->loop, &c->again, loop_now(c->loop) + c->backoff);
+	c->backoff = c->backoff * 2 < BACKOFF_MAX ? c->backoff * 2 : BACKOFF_MAX;
+}
+
+/* the session */
+
+void vhost_conn_end(struct vhost_conn *c, const char *reason)
+{
+	int fd = c->watch.fd;
+
+	if (fd < 0)
+		return;
+	loop_del(c->loop, &c->watch);
+	vhost_io_fini(&c->io);
+	close(fd);
+	c->last_end = reason;
+	log_say(c->log, LOG_INFO, c->name, "session ended: %s", reason);
+	if (c->good)
+		c->backoff = BACKOFF_MIN;
+	conn_again(c);
+	c->ops->ended(c, reason);
+}
+
+static void session_ready(struct loop_fd *watch, uint32_t events)
+{
+	struct vhost_conn *c = (void *)((char *)watch - offsetof(struct vhost_conn, watch));
+	const char *reason = vhost_io_flush(&c->io);
+	uint32_t interest;
+
+	if (!reason)
+		reason = c->ops->work(c);
+	if (!reason && vhost_io_blocked(&c->io) && events & (EPOLLHUP | EPOLLERR))
+		reason = vhost_io_gone(&c->io);
+	interest = vhost_io_blocked(&c->io) ? EPOLLOUT : EPOLLIN;
+	if (!reason && vhost_conn_is_on(c) && interest != c->interest) {
+		c->interest = interest;
+		if (loop_mod(c->loop, watch, interest))
+			reason = "cannot watch the session's socket";
+	}
+	if (reason)
+		vhost_conn_end(c, reason);
+}
+
+int vhost_conn_begin(struct vhost_conn *c, int fd)
+{
+	int r;
+
+	vhost_io_init(&c->io, fd, c->front);
+	c->good = false;
+	c->interest = c->front ? EPOLLOUT : EPOLLIN; /* a front-end speaks first */
+	r = loop_add(c->loop, &c->watch, fd, c->interest);
+	if (r) {
+		close(fd);
+		return r;
+	}
+	c->again_errno = 0;
+	log_say(c->log, LOG_INFO, c->name, "a %s is there", peer_name(c));
+	return 0;
+}
+
+/* It hung up, but its end waits behind the event that is being delivered. */
+static bool session_is_dead(const struct vhost_conn *c)
+{
+	struct pollfd pfd = {.fd = c->watch.fd, .events = POLLRDHUP};
+
+	return poll(&pfd, 1, 0) > 0 && pfd.revents & (POLLHUP | POLLERR | POLLRDHUP);
+}
+
+/* server */
+
+static void server_take(struct vhost_conn *c, int fd)
+{
+	if (vhost_conn_is_on(c) && session_is_dead(c))
+		vhost_conn_end(c, c->front ? "the back-end hung up, another came"
+					   : "the front-end hung up, another came");
+	if (vhost_conn_is_on(c)) {
+		close(fd);
+		log_say(c->log, LOG_WARN, c->name, "turned a second %s away: one is connected",
+			peer_name(c));
+		return;
+	}
+	if (vhost_conn_begin(c, fd))
+		log_say(c->log, LOG_ERROR, c->name, "cannot watch a %s's socket", peer_name(c));
+}
+
+/* Out of descriptors or memory: a pending connection would wake us for ever. */
+static void server_rest(struct vhost_conn *c, int error)
+{
+	log_say(c->log, LOG_ERROR, c->name, "cannot accept a %s: %s", peer_name(c),
+		strerror(error));
+	loop_mod(c->loop, &c->listener, 0);
+	loop_timer_set(c->loop, &c->again, loop_now(c->loop) + SHORTAGE);
+}
+
+static void server_ready(struct loop_fd *listener, uint32_t events)
+{
+	struct vhost_conn *c = (void *)((char *)listener - offsetof(struct vhost_conn, listener));
+
+	(void)events;
+	for (unsigned n = 0; n < ROUND_ACCEPT; n++) {
+		int fd = accept4(listener->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+
+		if (fd >= 0) {
+			server_take(c, fd);
+			continue;
+		}
+		if (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS)
+			server_rest(c, errno);
+		return;
+	}
+}
+
+static int server_open(struct vhost_conn *c, struct err *err)
+{
+	int fd = usock_listen(&c->file, c->path, c->mode, c->group, err);
+	int r;
+
+	if (fd < 0)
+		return fd;
+	r = loop_add(c->loop, &c->listener, fd, EPOLLIN);
+	if (!r)
+		return 0;
+	usock_remove(&c->file, c->path);
+	close(fd);
+	return err_set(err, -r, "cannot watch %s: %s", c->path, strerror(-r));
+}
+
+static void server_close(struct vhost_conn *c)
+{
+	int fd = c->listener.fd;
+
+	if (fd < 0)
+		return;
+	loop_del(c->loop, &c->listener);
+	usock_remove(&c->file, c->path);
+	close(fd);
+}
+
+/* client */
+
+static bool client_may_wait(int r)
+{
+	return r == -ENOENT || r == -ECONNREFUSED || r == -EAGAIN;
+}
+
+static void client_connect(struct vhost_conn *c)
+{
+	struct err err = {"cannot watch the socket"};
+	int r = usock_connect(c->path, &err);
+
+	if (r >= 0)
+		r = vhost_conn_begin(c, r);
+	if (r >= 0)
+		return;
+	if (r != c->again_errno)
+		log_say(c->log, LOG_INFO, c->name, "%s; trying again", err.text);
+	c->again_errno = r;
+	conn_again(c);
+}
+
+static int client_open(struct vhost_conn *c, struct err *err)
+{
+	int r = usock_connect(c->path, err);
+
+	if (r < 0 && !client_may_wait(r))
+		return r;
+	if (r >= 0)
+		r = vhost_conn_begin(c, r);
+	if (r < 0)
+		conn_again(c);
+	return 0;
+}
+
+static void again_expired(struct loop_timer *t)
+{
+	struct vhost_conn *c = (void *)((char *)t - offsetof(struct vhost_conn, again));
+
+	if (c->server)
+		loop_mod(c->loop, &c->listener, EPOLLIN);
+	else
+		client_connect(c);
+}
+
+/* both */
+
+int vhost_conn_init(struct vhost_conn *c, const struct vhost_conn_ops *ops, bool front,
+	const char *name, struct loop *loop, struct log *log)
+{
+	*c = (struct vhost_conn){
+		.ops = ops,
+		.name = name,
+		.loop = loop,
+		.log = log,
+		.front = front,
+		.watch = {.fd = -1, .ready = session_ready},
+		.listener = {.fd = -1, .ready = server_ready},
+		.backoff = BACKOFF_MIN,
+		.last_end = "",
+	};
+	return loop_timer_reserve(loop, &c->again, again_expired);
+}
+
+int vhost_conn_open(struct vhost_conn *c, const struct vhost_conn_config *config, struct err *err)
+{
+	if (strlen(config->path) > USOCK_PATH_MAX)
+		return err_set(err, ENAMETOOLONG,
+			"path of a socket has %zu bytes, at most %d fit: %s", strlen(config->path),
+			USOCK_PATH_MAX, config->path);
+	strcpy(c->path, config->path);
+	c->server = config->server;
+	c->mode = config->mode;
+	c->group = config->group;
+	return c->server ? server_open(c, err) : client_open(c, err);
+}
+
+void vhost_conn_close(struct vhost_conn *c)
+{
+	c->closed = true;
+	vhost_conn_end(c, "the port was closed");
+	server_close(c);
+	loop_timer_cancel(c->loop, &c->again);
+}
+
+void vhost_conn_fini(struct vhost_conn *c)
+{
+	vhost_conn_close(c);
+	loop_timer_release(c->loop, &c->again);
+}
