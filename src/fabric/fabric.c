@@ -34,6 +34,7 @@
 #include "wire/eth.h"
 
 #define BURSTS_A_RUN 16 /* some 100 us of 64-byte frames until descriptors are looked at */
+#define POLL_PULL    4  /* frames to try with, while room is polled for */
 #define RETRIES      4  /* how often "there is room" is believed without anything being taken */
 
 #define TARGET_FLOOD (-1)
@@ -141,7 +142,11 @@ static void wait_begin(struct fabric *f, struct portq *q, unsigned back)
 {
 	struct portq *to = q->fab.wait_for;
 
-	f->stats.waits++;
+	if (loop_now(f->loop) < q->fab.wait_poll) {
+		q->fab.pull_max = back < POLL_PULL ? back : POLL_PULL;
+		ready_add(f, q);
+		return;
+	}
 	if (TAILQ_EMPTY(&to->fab.waiters) || f->need < to->fab.room_need)
 		to->fab.room_need = f->need;
 	q->fab.pull_max = back;
@@ -176,10 +181,25 @@ static enum wait_answer wait_ask(struct fabric *f, struct portq *q, struct portq
 	grant = pause_grant(&q->fab.pause[to->port->index], now, f->wait_ns);
 	if (!grant)
 		return BROKE;
+	f->stats.waits++;
 	q->fab.wait_until = now + grant;
+	q->fab.wait_poll = now + f->poll_ns;
 	q->fab.wait_ticket = ++f->ticket;
 	q->fab.retries = 0;
 	return WAIT;
+}
+
+/* Enough of a frame to tell it from another one. */
+static uint64_t print_of(const struct frame *fr)
+{
+	uint64_t h = frame_len(fr), w;
+
+	for (unsigned i = 0; i + 8 <= fr->head_len && i < 64; i += 8) {
+		memcpy(&w, fr->head + i, 8);
+		h = (h ^ w) * UINT64_C(0x9e3779b97f4a7c15);
+		h ^= h >> 32;
+	}
+	return h;
 }
 
 /* The pause lasted until this turn. */
@@ -356,6 +376,7 @@ static void wait_note(struct fabric *f, struct portq *q, struct portq *to, uint3
 {
 	q->fab.wait_for = to;
 	q->fab.resume = resume;
+	q->fab.head_print = print_of(&f->burst.f[i]);
 	q->fab.wait_since = loop_now(f->loop);
 	f->need = 0;
 	for (; i < end; i++)
@@ -433,7 +454,7 @@ static void turn_empty(struct fabric *f, struct portq *q)
 	}
 }
 
-/* One burst of one queue. False: it lent nothing. */
+/* One burst of one queue. False: it got nowhere. */
 static bool turn(struct fabric *f, struct portq *q)
 {
 	unsigned max = q->fab.pull_max ? q->fab.pull_max : BURST_FRAMES;
@@ -446,6 +467,8 @@ static bool turn(struct fabric *f, struct portq *q)
 		turn_empty(f, q);
 		return false;
 	}
+	if (q->fab.wait_for && print_of(&f->burst.f[0]) != q->fab.head_print)
+		wait_forget(q);
 	f->stats.bursts++;
 	q->fab.busy_until = loop_now(f->loop) + f->poll_ns;
 	classify(f, q, &f->burst);
@@ -459,10 +482,10 @@ static bool turn(struct fabric *f, struct portq *q)
 		wait_forget(q);
 		ready_add(f, q);
 	}
-	return true;
+	return done > 0;
 }
 
-/* Some bursts, or until nobody on the ready list had a frame. */
+/* Some bursts, or until nobody on the ready list got anywhere. */
 static void fabric_run(struct loop_task *task)
 {
 	struct fabric *f = (struct fabric *)((char *)task - offsetof(struct fabric, task));

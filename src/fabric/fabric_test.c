@@ -29,7 +29,7 @@ enum { A, B, C, D };
 
 struct net {
 	struct loop loop;
-	nsec_t now;
+	nsec_t now, step;
 	struct fabric *f;
 	struct fake p[PORTS];
 };
@@ -78,6 +78,7 @@ static struct net *net_new(const struct fabric_config *cfg)
 
 	assert_int_equal(loop_init(&n->loop, NULL), 0);
 	n->now = NSEC_PER_SEC;
+	n->step = cfg->poll_us ? NSEC_PER_USEC : 0;
 	n->loop.virtual_now = &n->now;
 	n->loop.now = n->now;
 	assert_int_equal(fabric_new(&n->f, cfg, &n->loop, NULL, NULL), 0);
@@ -123,12 +124,13 @@ static int teardown(void **state)
 	return 0;
 }
 
-/* Rounds, until nothing is deferred. Time stands still. */
+/* Rounds, until nothing is deferred. Time stands still, unless there is polling. */
 static void run(struct net *n)
 {
 	for (unsigned i = 0; !TAILQ_EMPTY(&n->loop.tasks); i++) {
 		assert_true(i < 100000);
 		loop_dispatch(&n->loop, false);
+		n->now += n->step;
 	}
 }
 
@@ -686,6 +688,25 @@ static void resumes_in_the_middle(void **state)
 	assert_true(idle(n));
 }
 
+/* The sender took its frame back and put another one there. */
+static void another_frame_is_not_resumed(void **state)
+{
+	struct net *n = *state;
+
+	introduce(n);
+	n->p[B].port.accepts = 0;
+	lend_tcp(n, A, mac_of(B), 10000, 1000, 0);
+	n->p[B].room = 4;
+	fake_kick(&n->p[A]);
+	run(n);
+	assert_int_equal(got(n), 400);
+	n->p[A].next++;
+	lend_tcp(n, A, mac_of(B), 10000, 1000, 1 << 20);
+	fake_give_room(&n->p[B], FAKE_ANY);
+	run(n);
+	assert_int_equal(n->p[B].got.n, 10);
+}
+
 /* Every segment taken is progress: the head is waited for as long as some are. */
 static void segments_are_progress(void **state)
 {
@@ -1008,11 +1029,7 @@ static void polls_so_long_then_arms(void **state)
 	struct net *n = *state;
 	unsigned rounds = 0;
 
-	pass(n, NSEC_PER_MSEC);
-	while (!TAILQ_EMPTY(&n->loop.tasks)) {
-		loop_dispatch(&n->loop, false);
-		n->now += NSEC_PER_USEC;
-	}
+	run(n);
 	n->p[A].arms = n->p[A].pulls = 0;
 	lend(n, A, BROADCAST, 0, 100, 0);
 	fake_kick(&n->p[A]);
@@ -1028,6 +1045,37 @@ static void polls_so_long_then_arms(void **state)
 	assert_true(n->p[A].pulls >= 80);
 	assert_int_equal(n->p[A].arms, 1);
 	assert_true(n->p[A].armed);
+	assert_true(idle(n));
+}
+
+static void polls_for_room_then_arms(void **state)
+{
+	struct net *n = *state;
+	unsigned rounds;
+
+	introduce(n);
+	for (unsigned i = 0; i < 20; i++)
+		lend(n, A, mac_of(B), 0, 100, i);
+	n->p[B].room = 10;
+	fake_kick(&n->p[A]);
+	for (rounds = 0; rounds < 30; rounds++, n->now += NSEC_PER_USEC) {
+		loop_dispatch(&n->loop, false);
+		assert_false(n->p[B].room_armed);
+	}
+	assert_int_equal(n->p[B].got.n, 10);
+	n->p[B].room = 2; /* found without being told */
+	loop_dispatch(&n->loop, false);
+	assert_int_equal(n->p[B].got.n, 12);
+	for (rounds = 0; !n->p[B].room_armed; rounds++, n->now += NSEC_PER_USEC)
+		loop_dispatch(&n->loop, false);
+	assert_true(rounds >= 49 && rounds <= 52);
+	run(n);
+	assert_int_equal(n->p[B].port.q.lost_out, 0);
+	fake_give_room(&n->p[B], FAKE_ANY);
+	run(n);
+	assert_int_equal(n->p[B].got.n, 20);
+	for (unsigned i = 0; i < 20; i++)
+		assert_int_equal(count_of(&n->p[B].got.f[i]), i);
 	assert_true(idle(n));
 }
 
@@ -1263,6 +1311,7 @@ static void anything_with_ports_that_go(void **state)
 int main(void)
 {
 #define T(fn) cmocka_unit_test_setup_teardown(fn, setup, teardown)
+#define P(fn) cmocka_unit_test_setup_teardown(fn, setup_poll, teardown)
 	const struct CMUnitTest tests[] = {
 		T(learns),
 		T(vlans_are_learned_apart),
@@ -1286,26 +1335,33 @@ int main(void)
 		cmocka_unit_test_teardown(wait_us_0_drops_at_once, teardown),
 		T(floods_never_wait),
 		T(resumes_in_the_middle),
+		T(another_frame_is_not_resumed),
 		T(segments_are_progress),
 		T(a_moved_target_gets_the_whole_frame),
 		T(longest_waiter_first),
 		T(the_smallest_need_wakes),
 		T(ready_queues_take_turns),
 		T(a_trickling_guest_starves_nobody),
+		P(a_trickling_guest_starves_nobody),
 		T(two_guests_mutually_full_go_on),
+		P(two_guests_mutually_full_go_on),
 		T(the_awaited_port_goes),
 		T(and_its_memory),
 		T(the_awaited_link_flaps),
 		T(the_waiting_port_goes),
 		T(idle_costs_nothing),
-		cmocka_unit_test_setup_teardown(polls_so_long_then_arms, setup_poll, teardown),
+		P(polls_so_long_then_arms),
+		P(polls_for_room_then_arms),
 		T(frames_that_come_while_arming),
 		T(nothing_is_allocated_in_the_path),
 		T(pairs_through_the_network),
 		T(anything_at_random),
+		P(anything_at_random),
 		T(anything_with_ports_that_go),
+		P(anything_with_ports_that_go),
 	};
 #undef T
+#undef P
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

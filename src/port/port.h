@@ -86,10 +86,12 @@ struct portq {
 		/* as a sender */
 		struct portq *wait_for; /* had no room; kept until the frame is gone */
 		uint32_t resume;        /* segments of the first frame already delivered there */
-		nsec_t wait_since;      /* start of this pause */
-		nsec_t wait_until;      /* when the frame at the head is given up */
-		uint64_t wait_ticket;   /* who waits longest is served first */
-		unsigned retries;       /* "there is room" without any coming */
+		uint64_t head_print; /* which frame that is: the sender may have changed its mind */
+		nsec_t wait_since;   /* start of this pause */
+		nsec_t wait_poll;    /* until then room is looked for without arming */
+		nsec_t wait_until;   /* when the frame at the head is given up */
+		uint64_t wait_ticket; /* who waits longest is served first */
+		unsigned retries;     /* "there is room" without any coming */
 		struct loop_timer wait_timer;
 		struct pause {
 			nsec_t at;   /* when the budget was last filled up */
