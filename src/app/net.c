@@ -225,6 +225,7 @@ static int net_open(struct net *net, struct net_port *p, struct err *err)
 		if (r)
 			goto close_port;
 		p->port->pcap = pcap;
+		p->port->capture = pcap_frame;
 	}
 	TAILQ_INSERT_TAIL(&net->ports, p, entry);
 	net->nports++;

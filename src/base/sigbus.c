@@ -146,3 +146,8 @@ bool sigbus_faulted(int handle)
 {
 	return handle >= 0 && __atomic_load_n(&guard.range[handle].faulted, __ATOMIC_ACQUIRE);
 }
+
+const bool *sigbus_flag(int handle)
+{
+	return &guard.range[handle].faulted;
+}

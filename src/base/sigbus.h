@@ -21,5 +21,6 @@ int sigbus_install(void); /* 0 or -errno; a second call does nothing */
 int sigbus_watch(void *start, size_t len);
 void sigbus_unwatch(int handle); /* before munmap */
 bool sigbus_faulted(int handle);
+const bool *sigbus_flag(int handle); /* what sigbus_faulted reads, while it is watched */
 
 #endif

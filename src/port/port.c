@@ -15,10 +15,8 @@
  */
 #include "port/port.h"
 
-#include <errno.h>
 #include <string.h>
 
-#include "port/pcap.h"
 #include "wire/eth.h"
 
 void port_init(struct port *p, const struct port_ops *ops, const char *name, struct loop *loop,
@@ -28,63 +26,11 @@ void port_init(struct port *p, const struct port_ops *ops, const char *name, str
 	p->ops = ops;
 	p->loop = loop;
 	p->log = log;
-	strncpy(p->name, name, sizeof(p->name) - 1);
+	for (unsigned i = 0; i < sizeof(p->name) - 1 && name[i]; i++)
+		p->name[i] = name[i];
 	p->q.port = p;
 	TAILQ_INIT(&p->q.fab.waiters);
 	p->q.fab.wait_timer.at = NSEC_NEVER;
-}
-
-/* names and addresses */
-
-static uint64_t hash_text(uint64_t h, const char *s)
-{
-	do {
-		h = (h ^ (uint8_t)*s) * 0x100000001b3; /* FNV-1a, the NUL separates net and name */
-	} while (*s++);
-	return h;
-}
-
-void port_mac_of_name(const char *net, const char *name, uint8_t mac[6])
-{
-	uint64_t h = hash_text(hash_text(0xcbf29ce484222325, net), name);
-
-	h ^= h >> 32;
-	h *= 0x9e3779b97f4a7c15;
-	h ^= h >> 29;
-	put_be16(mac, (uint16_t)(h >> 32));
-	put_be32(mac + 2, (uint32_t)h);
-	mac[0] = (uint8_t)((mac[0] & 0xfc) | 0x02);
-}
-
-static bool name_char(char c)
-{
-	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-	       c == '.' || c == '_' || c == '-';
-}
-
-int port_name_check(const char *name, struct err *err)
-{
-	size_t len = strlen(name);
-
-	if (!len)
-		return err_set(err, EINVAL, "a port's name may not be empty");
-	if (len >= NAME_LEN)
-		return err_set(err, EINVAL,
-			"port name \"%.40s%s\" has %zu characters, at most %d fit", name,
-			len > 40 ? "..." : "", len, NAME_LEN - 1);
-	if (name[0] == '-' || name[0] == '.')
-		return err_set(err, EINVAL,
-			"port name \"%s\" starts with '%c': start with a letter, a digit or '_'",
-			name, name[0]);
-	for (const char *c = name; *c; c++) {
-		if (!name_char(*c))
-			return err_set(err, EINVAL,
-				"port name \"%s\" holds a character other than letters, digits, "
-				"'.', "
-				"'_' and '-'",
-				name);
-	}
-	return 0;
 }
 
 void port_set_link(struct port *p, bool up)
@@ -103,7 +49,7 @@ void port_drop_in(struct portq *q, const struct frame *f, enum drop why)
 	q->drop_in[why]++;
 	q->last_drop_in = why;
 	if (__builtin_expect(!!q->port->pcap, 0))
-		pcap_frame(q->port->pcap, PCAP_IN, f, why);
+		q->port->capture(q->port->pcap, PCAP_IN, f, why);
 }
 
 void port_drop_out(struct portq *q, const struct frame *f, enum drop why)
@@ -113,7 +59,7 @@ void port_drop_out(struct portq *q, const struct frame *f, enum drop why)
 	q->lost_out++;
 	q->lost_out_bytes += frame_len(f);
 	if (__builtin_expect(!!q->port->pcap, 0))
-		pcap_frame(q->port->pcap, PCAP_OUT, f, why);
+		q->port->capture(q->port->pcap, PCAP_OUT, f, why);
 }
 
 /* in */
@@ -167,7 +113,7 @@ void port_settle(struct portq *q, struct burst *b, unsigned n)
 	if (__builtin_expect(!!q->port->pcap, 0)) {
 		for (unsigned i = 0; i < n; i++) {
 			if (!b->f[i].drop) /* the others are captured with their reason below */
-				pcap_frame(q->port->pcap, PCAP_IN, &b->f[i], DROP_NONE);
+				q->port->capture(q->port->pcap, PCAP_IN, &b->f[i], DROP_NONE);
 		}
 	}
 	if (__builtin_expect(dropped, 0))
@@ -202,7 +148,7 @@ static unsigned push_captured(struct portq *q, const struct frame *f, unsigned n
 		if (!push_counted(q, &f[i], 1))
 			return i;
 		if (q->lost_out == lost)
-			pcap_frame(q->port->pcap, PCAP_OUT, &f[i], DROP_NONE);
+			q->port->capture(q->port->pcap, PCAP_OUT, &f[i], DROP_NONE);
 	}
 	return n;
 }

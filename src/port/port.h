@@ -28,11 +28,10 @@
 #include "base/loop.h"
 #include "frame/frame.h"
 #include "frame/offload.h"
+#include "port/pcap.h"
 
 struct port;
 struct portq;
-struct pcap;
-
 struct port_ops {
 	const char *kind; /* "vhost-user", "tap", "pair" */
 	unsigned (*pull)(struct portq *, struct burst *, unsigned max);
@@ -117,7 +116,8 @@ struct port {
 	void *events_ctx;
 	struct loop *loop;
 	struct log *log;
-	struct pcap *pcap; /* capture, NULL: none */
+	struct pcap *pcap; /* capture, NULL: none; and what takes the frames: pcap_frame */
+	void (*capture)(struct pcap *, enum pcap_dir, const struct frame *, enum drop);
 	TAILQ_ENTRY(port) entry;
 };
 

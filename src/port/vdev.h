@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * vdev: the virtio-net device: features, configuration space, one receive and one transmit queue
- *over guest memory, and a notify callback. No socket: a VMM can embed it; port/vhost_be.h connects
- *a vhost-user session to one. It is a port: what the guest transmits is pulled, what is pushed
+ * over guest memory, and a notify callback. No socket: a VMM can embed it; port/vhost_be.h connects
+ * a vhost-user session to one. It is a port: what the guest transmits is pulled, what is pushed
  *lands in the guest's receive buffers: one copy, straight from the sender's memory.
  *
  * Queue 0 is the guest's receive queue, queue 1 its transmit queue [VIRTIO 1.2 5.1.2].
@@ -15,7 +15,12 @@
  *
  * The link is up when the receive queue works (started and enabled) and neither queue is broken: a
  * driver that has nothing to say yet has not kicked its transmit queue, and must be reachable all
- *the same. Frames are lent when the link is up and the transmit queue works, too.
+ * the same. Frames are lent when the link is up and the transmit queue works, too.
+ *
+ * The device builds without a C library and without the rest of this one (tests/freestanding): of
+ * its host it needs memcpy, memmove, memset, memcmp, and four hooks: err_set (base/err.h; may fill
+ * nothing and return -code), log_say (base/log.h; may be silent), loop_defer and loop_undefer
+ * (base/loop.h; call t->run soon, from outside any call of the device).
  *
  * A break is noticed inside pull, push and flush: they stop at once, and the rest (log, link, the
  * owner's callback) follows from the loop. Stopping the broken ring, or vdev_reset(), heals it.

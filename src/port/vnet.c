@@ -14,13 +14,12 @@
 
 #include <endian.h>
 #include <errno.h>
-#include <stdio.h>
 
 static const struct {
 	const char *name;
-	unsigned bit;
+	uint8_t len, bit;
 } features[] = {
-#define X(text, name, bit) {#text, bit},
+#define X(text, name, bit) {#text, sizeof(#text) - 1, bit},
 	VNET_FEATURES(X)
 #undef X
 };
@@ -63,7 +62,7 @@ uint64_t vnet_features_close(uint64_t bits)
 static int feature_find(const char *word, size_t len)
 {
 	for (unsigned i = 0; i < N_FEATURES; i++) {
-		if (strlen(features[i].name) == len && !memcmp(features[i].name, word, len))
+		if (features[i].len == len && !memcmp(features[i].name, word, len))
 			return (int)features[i].bit;
 	}
 	return -1;
@@ -75,9 +74,12 @@ int vnet_features_parse(const char *text, uint64_t *bits, struct err *err)
 	char known[ERR_TEXT];
 
 	for (const char *word = text;;) {
-		size_t len = strcspn(word, "+");
-		int bit = feature_find(word, len);
+		size_t len = 0;
+		int bit;
 
+		while (word[len] && word[len] != '+')
+			len++;
+		bit = feature_find(word, len);
 		if (bit < 0)
 			return err_set(err, EINVAL, "'%.*s' is not a feature; known: %s",
 				(int)(len < 32 ? len : 32), word,
@@ -91,28 +93,45 @@ int vnet_features_parse(const char *text, uint64_t *bits, struct err *err)
 	return 0;
 }
 
+/* "mrg_rxbuf" or "bit40" into `word`; returns its length. */
+static unsigned feature_name(unsigned bit, char word[32])
+{
+	for (unsigned i = 0; i < N_FEATURES; i++) {
+		if (features[i].bit != bit)
+			continue;
+		memcpy(word, features[i].name, features[i].len);
+		return features[i].len;
+	}
+	memcpy(word, "bit", 3);
+	if (bit < 10) {
+		word[3] = (char)('0' + bit);
+		return 4;
+	}
+	word[3] = (char)('0' + bit / 10);
+	word[4] = (char)('0' + bit % 10);
+	return 5;
+}
+
 char *vnet_features_text(uint64_t bits, char *text, unsigned size)
 {
 	unsigned at = 0;
+	char word[32];
 
-	if (size)
-		text[0] = 0;
-	for (unsigned bit = 0; bit < 64 && at < size; bit++) {
-		const char *name = NULL;
-		int n;
+	for (unsigned bit = 0; bit < 64; bit++) {
+		unsigned len;
 
 		if (!(bits >> bit & 1))
 			continue;
-		for (unsigned i = 0; i < N_FEATURES; i++) {
-			if (features[i].bit == bit)
-				name = features[i].name;
-		}
-		if (name)
-			n = snprintf(text + at, size - at, "%s%s", at ? " " : "", name);
-		else
-			n = snprintf(text + at, size - at, "%sbit%u", at ? " " : "", bit);
-		at += (unsigned)n;
+		len = feature_name(bit, word);
+		if (at + 1 + len >= size)
+			break;
+		if (at)
+			text[at++] = ' ';
+		memcpy(text + at, word, len);
+		at += len;
 	}
+	if (size)
+		text[at] = 0;
 	return text;
 }
 

@@ -1,38 +1,28 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * gmem: see the header. Mapping takes a peer's word for nothing: the file must hold the whole
- * region, and unless a seal forbids shrinking it, the SIGBUS guard watches the mapping.
+ * gmem: the table of regions and the translation of addresses; see the header. It must not know
+ * where memory comes from: ring/gmem_map.c does.
  */
 #include "ring/gmem.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
-#include <linux/magic.h>
-#include <string.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <sys/vfs.h>
-#include <unistd.h>
-
-#include "base/sigbus.h"
 
 void gmem_init(struct gmem *m)
 {
 	m->n = 0;
 }
 
-static void region_unmap(struct gmem_region *r)
+static void region_release(struct gmem_region *r)
 {
-	sigbus_unwatch(r->guard);
-	if (r->map)
-		munmap(r->map, r->map_len);
+	if (r->release)
+		r->release(r);
 }
 
 void gmem_fini(struct gmem *m)
 {
 	while (m->n)
-		region_unmap(&m->region[--m->n]);
+		region_release(&m->region[--m->n]);
 }
 
 /* [a, a + size) and [b, b + bsize) have a byte in common; neither wraps, neither is empty */
@@ -41,8 +31,7 @@ static bool range_overlaps(uint64_t a, uint64_t size, uint64_t b, uint64_t bsize
 	return a <= b + (bsize - 1) && b <= a + (size - 1);
 }
 
-static int region_check(
-	const struct gmem *m, uint64_t gpa, uint64_t uva, uint64_t size, struct err *err)
+int gmem_check(const struct gmem *m, uint64_t gpa, uint64_t uva, uint64_t size, struct err *err)
 {
 	if (!size || gpa + (size - 1) < gpa || uva + (size - 1) < uva)
 		return err_set(err, EINVAL,
@@ -64,87 +53,14 @@ static int region_check(
 	return 0;
 }
 
-/* What a mapping of the file must be a multiple of: its huge pages, if it has them. */
-static size_t file_unit(int fd, bool *huge)
-{
-	struct statfs fs;
-
-	*huge = fstatfs(fd, &fs) == 0 && fs.f_type == HUGETLBFS_MAGIC;
-	return *huge ? (size_t)fs.f_bsize : (size_t)sysconf(_SC_PAGESIZE);
-}
-
-static int file_check(int fd, uint64_t offset, uint64_t size, struct err *err)
-{
-	struct stat st;
-
-	if (fstat(fd, &st) < 0)
-		return err_set(err, errno, "memory file: %s", strerror(errno));
-	if (!S_ISREG(st.st_mode))
-		return err_set(err, EINVAL, "memory file: not a regular file (use memfd or tmpfs)");
-	if (offset + size < size || offset + size > (uint64_t)st.st_size)
-		return err_set(err, E2BIG,
-			"memory file ends at %jd, before the region's end (%#" PRIx64 " + %#" PRIx64
-			")",
-			(intmax_t)st.st_size, offset, size);
-	return 0;
-}
-
-/* Nothing can be taken from under us: the file may not shrink, and its pages do not come from a
- * pool that may be empty. */
-static bool file_is_solid(int fd, bool huge)
-{
-	int seals = fcntl(fd, F_GET_SEALS);
-
-	return !huge && seals >= 0 && (seals & F_SEAL_SHRINK);
-}
-
-int gmem_map(struct gmem *m, uint64_t gpa, uint64_t uva, uint64_t size, int fd, uint64_t offset,
-	struct err *err)
-{
-	struct gmem_region r = {.gpa = gpa, .uva = uva, .size = size, .guard = -1};
-	int rc = region_check(m, gpa, uva, size, err);
-
-	if (!rc)
-		rc = file_check(fd, offset, size, err);
-	if (rc)
-		return rc;
-
-	bool huge;
-	size_t unit = file_unit(fd, &huge);
-	size_t before = offset & (unit - 1);
-
-	r.map_len = (size_t)((before + size + unit - 1) & ~(uint64_t)(unit - 1));
-	r.map = mmap(NULL, r.map_len, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd,
-		(off_t)(offset - before));
-	if (r.map == MAP_FAILED)
-		return err_set(err, errno, "memory file: cannot map %zu bytes at %#" PRIx64 ": %s",
-			r.map_len, offset - before, strerror(errno));
-	madvise(r.map, r.map_len, MADV_DONTDUMP); /* a guest's secrets stay out of our core files */
-	r.host = (uint8_t *)r.map + before;
-
-	if (!file_is_solid(fd, huge)) {
-		r.guard = sigbus_watch(r.map, r.map_len);
-		if (r.guard < 0) {
-			munmap(r.map, r.map_len);
-			return err_set(err, ENOSPC,
-				"memory region at %#" PRIx64
-				": more than %d guarded regions (seal the file against "
-				"shrinking)",
-				gpa, SIGBUS_RANGES);
-		}
-	}
-	m->region[m->n++] = r;
-	return 0;
-}
-
 int gmem_add(struct gmem *m, uint64_t gpa, uint64_t uva, uint64_t size, void *host, struct err *err)
 {
-	int rc = region_check(m, gpa, uva, size, err);
+	int rc = gmem_check(m, gpa, uva, size, err);
 
 	if (rc)
 		return rc;
-	m->region[m->n++] = (struct gmem_region){
-		.gpa = gpa, .uva = uva, .size = size, .host = host, .guard = -1};
+	m->region[m->n++] =
+		(struct gmem_region){.gpa = gpa, .uva = uva, .size = size, .host = host};
 	return 0;
 }
 
@@ -154,7 +70,7 @@ int gmem_remove(struct gmem *m, uint64_t gpa, uint64_t uva, uint64_t size)
 		struct gmem_region *r = &m->region[i];
 
 		if (r->gpa == gpa && r->uva == uva && r->size == size) {
-			region_unmap(r);
+			region_release(r);
 			*r = m->region[--m->n];
 			return 0;
 		}
@@ -165,7 +81,7 @@ int gmem_remove(struct gmem *m, uint64_t gpa, uint64_t uva, uint64_t size)
 bool gmem_faulted(const struct gmem *m)
 {
 	for (unsigned i = 0; i < m->n; i++)
-		if (m->region[i].guard >= 0 && sigbus_faulted(m->region[i].guard))
+		if (m->region[i].lost && __atomic_load_n(m->region[i].lost, __ATOMIC_ACQUIRE))
 			return true;
 	return false;
 }

@@ -23,9 +23,13 @@ struct gmem_region {
 	uint64_t gpa, size; /* [bytes] */
 	uint8_t *host;      /* where gpa is mapped here */
 	uint64_t uva;       /* the front-end's own address of gpa */
-	void *map;          /* of our mmap; NULL: the memory is the caller's */
+	/* how it goes back, and whether it was taken from under us; NULL: it is the caller's */
+	void (*release)(struct gmem_region *);
+	const bool *lost;
+	/* gmem_map's */
+	void *map;
 	size_t map_len;
-	int guard; /* sigbus handle, -1 if sealed against shrinking or the caller's */
+	int guard; /* sigbus handle, if `lost` */
 };
 
 struct gmem {
@@ -35,6 +39,9 @@ struct gmem {
 
 void gmem_init(struct gmem *);
 void gmem_fini(struct gmem *); /* unmap all */
+
+/* Whether such a region could be added: the errors of gmem_add. */
+int gmem_check(const struct gmem *, uint64_t gpa, uint64_t uva, uint64_t size, struct err *);
 
 /*
  * Map `size` bytes at `offset` of `fd` as guest address `gpa`, user address `uva`. The descriptor

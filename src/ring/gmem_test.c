@@ -179,7 +179,7 @@ static void files(void **state)
 	/* at an offset that no page begins at; the descriptor may go at once */
 	assert_int_equal(pwrite(fd, "weft", 4, 4 * K + 100), 4);
 	assert_int_equal(gmem_map(&m, 1 << 20, 2 << 20, 8 * K, fd, 4 * K + 100, &err), 0);
-	assert_int_equal(m.region[0].guard, -1); /* sealed: nothing to guard */
+	assert_null(m.region[0].lost); /* sealed: nothing to guard */
 	close(fd);
 	assert_memory_equal(gpa_of(&m, 1 << 20, 4), "weft", 4);
 	assert_memory_equal(gmem_uva(&m, 2 << 20, 8 * K, 4), "weft", 4);
