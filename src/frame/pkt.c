@@ -185,9 +185,12 @@ static struct pkt *chain_last(struct pkt *p)
 
 static bool follows(const struct pkt *last, const struct chunk *chunk, const uint8_t *data)
 {
-	const struct pkt_frag *f = &last->frag[last->nfrag - 1];
+	const struct pkt_frag *f;
 
-	return last->nfrag && f->chunk == chunk && f->data + f->len == data;
+	if (!last->nfrag)
+		return false;
+	f = &last->frag[last->nfrag - 1];
+	return f->chunk == chunk && f->data + f->len == data;
 }
 
 static bool frag_append(struct pkt *last, struct chunk *chunk, uint8_t *data, uint32_t len)
