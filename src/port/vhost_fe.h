@@ -5,16 +5,18 @@
  * offers memory and rings, enables them, watches the call descriptors. It owns the socket and the kick and
  * call descriptors; the rings and the memory are the driver's (port/vdrv.h).
  *
- *	down -> features -> protocol features -> (queue number) -> owner, memory, rings, enable -> up -> down
+ *	down -> features -> protocol features -> owner -> configuration -> rings, memory, enable -> up -> down
  *
- * A back-end that hangs up, lacks a needed feature or answers nonsense ends the session with a constant
- * reason; there is always a next one.
+ * A back-end that hangs up, lacks a needed feature or answers nonsense, or nothing for 5 s, ends the
+ * session with a reason in one line; there is always a next one.
  */
 #ifndef PORT_VHOST_FE_H
 #define PORT_VHOST_FE_H
 
-#include "base/loop.h"
+#include <stddef.h>
+
 #include "base/log.h"
+#include "base/loop.h"
 #include "port/vhost_msg.h"
 
 struct vhost_fe;
@@ -36,18 +38,37 @@ struct vhost_fe_config {
 };
 
 struct vhost_fe_events {
-	/* features are agreed on: set up the rings ([0] receive, [1] transmit) for them; 0 or -errno to refuse */
+	/*
+	 * Features are agreed on, MAC and MTU told if they ever are: set up the rings ([0] receive,
+	 * [1] transmit) and post receive buffers; what is transmitted before `up` may be lost. 0, or -errno to refuse. Asked once for each
+	 * session.
+	 */
 	int (*rings)(void *ctx, uint64_t features, struct vhost_fe_ring ring[2]);
-	void (*up)(void *ctx); /* the device works */
-	void (*down)(void *ctx,
-		const char *reason); /* it does not any more: nothing is posted, rings are ours */
-	void (*call)(void *ctx, unsigned queue); /* it notified us */
+	/* The device works: it is kicked for both rings after this, kicks before are not needed. */
+	void (*up)(void *ctx);
+	/*
+	 * It does not any more, or will not: nothing is posted, rings are ours. Comes after every
+	 * `rings` that was granted, whether or not `up` came between.
+	 */
+	void (*down)(void *ctx, const char *reason);
+	void (*call)(void *ctx, unsigned queue); /* it notified us; never before `up` */
 };
 
+/*
+ * Listen (the socket has mode 0600), or connect now and, where nobody listens yet, again and again.
+ * No event comes before the loop turns. Errors: those of vhost_conn_open(); EINVAL the memory is not
+ * shared or smaller than told, EBADF. name is copied; mem_fd stays the caller's, and open.
+ */
 int vhost_fe_open(struct vhost_fe **, const char *name, const struct vhost_fe_config *,
 	const struct vhost_fe_events *, void *ctx, struct loop *, struct log *, struct err *);
-void vhost_fe_close(struct vhost_fe *); /* NULL is fine; no event comes from it any more */
-void vhost_fe_kick(struct vhost_fe *, unsigned queue); /* one system call */
+void vhost_fe_close(
+	struct vhost_fe *); /* NULL is fine; no event comes from it any more; not from within one */
+/*
+ * The device broke the rings' protocol: leave it, and connect again. `reason` is constant. `down`
+ * comes from within. Not from within an event but `call`.
+ */
+void vhost_fe_end(struct vhost_fe *, const char *reason);
+void vhost_fe_kick(struct vhost_fe *, unsigned queue); /* one system call; none while not up */
 bool vhost_fe_up(const struct vhost_fe *);
 const char *vhost_fe_last_end(const struct vhost_fe *);
 /* The device's configuration space if it told: MAC and MTU; false if not. */
