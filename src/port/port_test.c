@@ -8,11 +8,14 @@
 #include <setjmp.h>
 #include <stdint.h>
 #include <cmocka.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/rand.h"
 #include "port/fake.h"
+#include "port/pcap.h"
 #include "wire/eth.h"
 
 #define MAC_A UINT64_C(0x525400000001)
@@ -440,6 +443,55 @@ static void cut_to_the_end_when_the_receiver_learns_offloads(void **state)
 	free(came);
 }
 
+/* How many packet blocks a capture has; how many of them tell `comment`. */
+static unsigned blocks(const char *path, const char *comment, unsigned *telling)
+{
+	static uint8_t file[1 << 20];
+	FILE *f = fopen(path, "rb");
+	size_t len = fread(file, 1, sizeof(file), f);
+	uint32_t head[2];
+	unsigned n = 0;
+
+	fclose(f);
+	*telling = 0;
+	for (size_t at = 0; at + 8 <= len; at += head[1]) {
+		memcpy(head, file + at, sizeof(head));
+		assert_true(head[1] >= 12 && at + head[1] <= len);
+		if (head[0] != 6)
+			continue;
+		n++;
+		*telling += memmem(file + at, head[1], comment, strlen(comment)) != NULL;
+	}
+	return n;
+}
+
+static void a_capture_has_each_frame_once(void **state)
+{
+	char in[] = "/tmp/port_test_in_XXXXXX", out[] = "/tmp/port_test_out_XXXXXX";
+	struct both *t = *state;
+	unsigned telling;
+
+	close(mkstemp(in));
+	close(mkstemp(out));
+	assert_int_equal(pcap_open(&t->a.port.pcap, in, "a", &loop, NULL, NULL), 0);
+	assert_int_equal(pcap_open(&t->b.port.pcap, out, "b", &loop, NULL, NULL), 0);
+	t->a.port.capture = t->b.port.capture = pcap_frame;
+	t->b.port.accepts = 0;
+	t->b.port.mtu = 1500;
+	lend_mix(&t->a);
+	lend_eth(&t->a, 1515, 1);
+	pump(t, 3);
+	pcap_close(t->a.port.pcap);
+	pcap_close(t->b.port.pcap);
+	t->a.port.pcap = t->b.port.pcap = NULL;
+	assert_int_equal(blocks(in, drop_name(DROP_SHORT), &telling), t->a.lend.n);
+	assert_int_equal(telling, 4);
+	assert_int_equal(blocks(out, drop_name(DROP_TOO_BIG), &telling), t->b.got.n + 1);
+	assert_int_equal(telling, 1);
+	unlink(in);
+	unlink(out);
+}
+
 int main(void)
 {
 #define T(fn) cmocka_unit_test_setup_teardown(fn, setup, teardown)
@@ -459,6 +511,7 @@ int main(void)
 		T(resumed_anywhere_with_checksum_offload),
 		T(resumed_anywhere_as_it_is),
 		T(resume_of_a_frame_that_changed),
+		T(a_capture_has_each_frame_once),
 		T(cut_to_the_end_when_the_receiver_learns_offloads),
 	};
 #undef T
