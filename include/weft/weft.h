@@ -72,4 +72,6 @@ WEFT_API int weft_sigbus_install(void);
 }
 #endif
 
+#include <weft/dev.h> /* a device for a virtual machine monitor */
+
 #endif

@@ -156,9 +156,8 @@ int word_args(struct cmd_call *call)
 		if (p->kind == SPEC_VHOST_USER)
 			return fronts[i].print(call, &p->spec);
 		err_set(&call->err, EINVAL,
-			"args: port '%s' is a %s: the host itself is behind it; only a vhost-user "
-			"port "
-			"takes a guest",
+			"args: port '%s' is a %s: only a vhost-user port takes a guest by "
+			"arguments",
 			p->port->name, spec_kind_name(p->kind));
 		return CMD_MISTAKE;
 	}

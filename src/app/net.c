@@ -53,6 +53,23 @@ static const char *missing_tap(const struct port *port)
 	return "the interface is down";
 }
 
+/* Only a program that has the device can plug it in. */
+static int open_device(struct port **port, struct net *net, const struct spec *s, struct err *err)
+{
+	(void)port;
+	(void)net;
+	return err_set(err, EINVAL,
+		"device:%s is plugged in by the program that has it, by weft_dev_attach(); for a "
+		"virtual machine's socket say vhost-user:%s",
+		s->name, s->name);
+}
+
+static const char *missing_device(const struct port *port)
+{
+	(void)port;
+	return "the driver is not ready";
+}
+
 static const struct {
 	int (*open)(struct port **, struct net *, const struct spec *, struct err *);
 	void (*free)(struct port *);
@@ -60,6 +77,7 @@ static const struct {
 } kinds[SPEC_KINDS] = {
 	[SPEC_VHOST_USER] = {open_vhost, vhost_be_free, missing_vhost},
 	[SPEC_TAP] = {open_tap, tap_free, missing_tap},
+	[SPEC_DEVICE] = {open_device, NULL, missing_device},
 };
 
 const char *net_port_missing(const struct net_port *p)
@@ -138,8 +156,12 @@ static void net_port_free(struct net *net, struct net_port *p)
 	fabric_detach(net->fabric, p->port);
 	p->port->pcap = NULL;
 	pcap_close(pcap);
-	kinds[p->kind].free(p->port);
-	spec_fini(&p->spec);
+	if (p->gone) {
+		p->gone(p->gone_ctx);
+	} else {
+		kinds[p->kind].free(p->port);
+		spec_fini(&p->spec);
+	}
 	free(p);
 }
 
@@ -200,8 +222,7 @@ static int net_check_new(struct net *net, const struct spec *s, struct err *err)
 			return err_set(err, EEXIST,
 				"network '%s' has a port '%s' already; give this one another name=",
 				net->name, s->name);
-		if (p->kind == SPEC_VHOST_USER && s->kind == SPEC_VHOST_USER &&
-			!memcmp(p->spec.mac, s->mac, 6))
+		if (p->kind != SPEC_TAP && s->kind != SPEC_TAP && !memcmp(p->spec.mac, s->mac, 6))
 			return err_set(err, EEXIST,
 				"the address %02x:%02x:%02x:%02x:%02x:%02x is port '%s''s already; "
 				"give "
@@ -212,18 +233,16 @@ static int net_check_new(struct net *net, const struct spec *s, struct err *err)
 	return 0;
 }
 
-static int net_open(struct net *net, struct net_port *p, struct err *err)
+/* An open port becomes one of the network's; it stays the caller's if this fails. */
+static int net_take(struct net *net, struct net_port *p, struct err *err)
 {
 	struct pcap *pcap = NULL;
 	int r;
 
-	r = kinds[p->kind].open(&p->port, net, &p->spec, err);
-	if (r)
-		return r;
 	if (p->spec.pcap) {
 		r = pcap_open(&pcap, p->spec.pcap, p->spec.name, &net->loop, &net->log, err);
 		if (r)
-			goto close_port;
+			return r;
 		p->port->pcap = pcap;
 		p->port->capture = pcap_frame;
 	}
@@ -234,10 +253,39 @@ static int net_open(struct net *net, struct net_port *p, struct err *err)
 		return 0;
 	TAILQ_REMOVE(&net->ports, p, entry);
 	net->nports--;
-close_port:
 	p->port->pcap = NULL;
 	pcap_close(pcap);
-	kinds[p->kind].free(p->port);
+	return r;
+}
+
+static int net_open(struct net *net, struct net_port *p, struct err *err)
+{
+	int r = kinds[p->kind].open(&p->port, net, &p->spec, err);
+
+	if (r)
+		return r;
+	r = net_take(net, p, err);
+	if (r)
+		kinds[p->kind].free(p->port);
+	return r;
+}
+
+int net_plug(struct net *net, struct port *port, const struct spec *spec, void (*gone)(void *ctx),
+	void *ctx, struct err *err)
+{
+	struct net_port *p;
+	int r = net_check_new(net, spec, err);
+
+	if (r)
+		return r;
+	p = calloc(1, sizeof(*p));
+	if (!p)
+		return err_set(err, ENOMEM, "no memory");
+	*p = (struct net_port){
+		.port = port, .kind = spec->kind, .spec = *spec, .gone = gone, .gone_ctx = ctx};
+	r = net_take(net, p, err);
+	if (r)
+		free(p);
 	return r;
 }
 

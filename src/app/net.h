@@ -22,6 +22,9 @@ struct net_port {
 	struct port *port;
 	enum spec_kind kind;
 	struct spec spec; /* as given, with defaults filled in */
+	/* plugged in by net_plug: what to call instead of freeing it; else NULL */
+	void (*gone)(void *ctx);
+	void *gone_ctx;
 	TAILQ_ENTRY(net_port) entry;
 };
 
@@ -58,6 +61,12 @@ void net_fini(struct net *); /* ends all ports, removes their sockets */
 /* Open a port by its words; relative paths start at `cwd`. Errors: as spec_parse, and of the port.
  */
 int net_add(struct net *, const char *text, const char *cwd, struct err *);
+/*
+ * Plug in a port of SPEC_DEVICE that the caller opened, on net->loop. `gone` is called when it has been
+ * plugged out, by net_del or net_fini; the spec stays the caller's until then.
+ */
+int net_plug(struct net *, struct port *, const struct spec *, void (*gone)(void *ctx), void *ctx,
+	struct err *);
 int net_del(struct net *, const char *name, struct err *);
 struct net_port *net_find(
 	struct net *, const char *name, struct err *); /* NULL: unknown, said so */

@@ -88,21 +88,37 @@ static json_t *rings_json(const struct vdev *dev)
 	return list;
 }
 
-static void show_vhost(json_t *o, const struct net_port *p)
+static void show_device(json_t *o, const struct net_port *p)
 {
-	const struct vdev *dev = vhost_be_vdev(p->port);
+	const struct vdev *dev = vdev_of_port(p->port);
 	char text[512];
 
-	set_text(o, "socket", vhost_be_path(p->port));
-	set_bool(o, "server", vhost_be_server(p->port));
-	set_bool(o, "connected", vhost_be_connected(p->port));
-	set_text(o, "last_end", vhost_be_last_end(p->port));
 	set_text(o, "features", vnet_features_text(dev->features, text, sizeof(text)));
 	set_text(o, "offered", vnet_features_text(dev->offered, text, sizeof(text)));
 	set_text(o, "broken", dev->broken);
 	set_num(o, "memory_regions", dev->mem.n);
 	json_object_set_new(o, "rings", rings_json(dev));
 }
+
+static void show_vhost(json_t *o, const struct net_port *p)
+{
+	set_text(o, "socket", vhost_be_path(p->port));
+	set_bool(o, "server", vhost_be_server(p->port));
+	set_bool(o, "connected", vhost_be_connected(p->port));
+	set_text(o, "last_end", vhost_be_last_end(p->port));
+	show_device(o, p);
+}
+
+static void show_tap(json_t *o, const struct net_port *p)
+{
+	set_text(o, "interface", p->spec.ifname);
+}
+
+static void (*const show_kind[SPEC_KINDS])(json_t *, const struct net_port *) = {
+	[SPEC_VHOST_USER] = show_vhost,
+	[SPEC_TAP] = show_tap,
+	[SPEC_DEVICE] = show_device,
+};
 
 static json_t *show_ports(struct net *net)
 {
@@ -121,10 +137,7 @@ static json_t *show_ports(struct net *net)
 		set_text(o, "mac", show_mac(port->mac, mac));
 		set_num(o, "mtu", port->mtu ? port->mtu : p->spec.mtu);
 		json_object_set_new(o, "accepts", accepts_json(port->accepts));
-		if (p->kind == SPEC_VHOST_USER)
-			show_vhost(o, p);
-		else
-			set_text(o, "interface", p->spec.ifname);
+		show_kind[p->kind](o, p);
 		set_text(o, "pcap", p->spec.pcap);
 		set_num(o, "frames_in", port->q.in.frames);
 		set_num(o, "bytes_in", port->q.in.bytes);

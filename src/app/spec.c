@@ -249,12 +249,23 @@ static int arg_ifname(struct spec_in *in, const char *arg)
 	return port_name_check(s->name, in->err);
 }
 
+static int arg_name(struct spec_in *in, const char *arg)
+{
+	struct spec *s = in->spec;
+	int r = port_name_check(arg, in->err);
+
+	if (!r && !s->name[0])
+		snprintf(s->name, sizeof(s->name), "%s", arg);
+	return r;
+}
+
 /* the tables */
 
-#define VHOST (1u << SPEC_VHOST_USER)
-#define TAP   (1u << SPEC_TAP)
-#define ANY   (VHOST | TAP)
-#define AT(f) offsetof(struct spec, f)
+#define VHOST  (1u << SPEC_VHOST_USER)
+#define TAP    (1u << SPEC_TAP)
+#define DEVICE (1u << SPEC_DEVICE)
+#define ANY    (VHOST | TAP | DEVICE)
+#define AT(f)  offsetof(struct spec, f)
 
 static const struct spec_kind_row kinds[SPEC_KINDS] = {
 	[SPEC_VHOST_USER] = {"vhost-user", "NAME|PATH",
@@ -265,6 +276,8 @@ static const struct spec_kind_row kinds[SPEC_KINDS] = {
 	[SPEC_TAP] = {"tap", "IFNAME",
 		"a network interface of the host, made if it is not there and brought up",
 		arg_ifname},
+	/* no help: a program plugs it in, no user can */
+	[SPEC_DEVICE] = {"device", "NAME", NULL, arg_name},
 };
 
 static const struct spec_key keys[] = {
@@ -278,7 +291,7 @@ static const struct spec_key keys[] = {
 		"virtio features not to offer or not to use"},
 	{VHOST, "server", "on|off", value_switch, AT(server), 0, 0,
 		"off: connect to the socket, and again when it ends; default on: listen"},
-	{VHOST, "mac", "ADDRESS", value_mac, AT(mac), 0, 0,
+	{VHOST | DEVICE, "mac", "ADDRESS", value_mac, AT(mac), 0, 0,
 		"the address offered to the guest; default: made from the names"},
 	{VHOST, "mode", "OCTAL", value_mode, AT(mode), 0, 0, "of the socket file; default 0600"},
 	{VHOST, "group", "GROUP", value_group, AT(group), 0, 0, "of the socket file"},
@@ -296,10 +309,12 @@ const char *spec_kind_name(enum spec_kind kind)
 static int kind_find(struct spec_in *in, const char *word)
 {
 	const char *known[SPEC_KINDS];
+	unsigned n = 0;
 	char hint[HINT];
 
 	for (unsigned i = 0; i < SPEC_KINDS; i++) {
-		known[i] = kinds[i].name;
+		if (kinds[i].help)
+			known[n++] = kinds[i].name;
 		if (!strcmp(word, kinds[i].name)) {
 			in->spec->kind = (enum spec_kind)i;
 			in->kind = kinds[i].name;
@@ -307,7 +322,7 @@ static int kind_find(struct spec_in *in, const char *word)
 		}
 	}
 	return err_set(in->err, EINVAL, "'%.60s' is not a kind of port%s", word,
-		words_hint(hint, sizeof(hint), word, known, SPEC_KINDS));
+		words_hint(hint, sizeof(hint), word, known, n));
 }
 
 static const struct spec_key *key_find(struct spec_in *in, const char *word)
@@ -408,7 +423,7 @@ static int spec_read(struct spec_in *in, char *text)
 	r = kinds[s->kind].parse_arg(in, arg);
 	if (r)
 		return r;
-	if (s->kind == SPEC_VHOST_USER) {
+	if (s->kind != SPEC_TAP) {
 		if (!memcmp(s->mac, none, 6))
 			port_mac_of_name(in->ctx->net, s->name, s->mac);
 		if (!s->mtu)
@@ -447,10 +462,12 @@ void spec_explain(void (*line)(void *ctx, const char *term, const char *help), v
 	char term[80];
 
 	for (unsigned k = 0; k < SPEC_KINDS; k++) {
+		if (!kinds[k].help)
+			continue;
 		snprintf(term, sizeof(term), "%s:%s", kinds[k].name, kinds[k].arg);
 		line(ctx, term, kinds[k].help);
 		for (unsigned i = 0; i < N_KEYS; i++) {
-			if (keys[i].kinds != 1u << k)
+			if (keys[i].kinds == ANY || !(keys[i].kinds >> k & 1))
 				continue;
 			snprintf(term, sizeof(term), "  %s=%s", keys[i].name, keys[i].form);
 			line(ctx, term, keys[i].help);

@@ -15,7 +15,7 @@
 #include "base/err.h"
 #include "base/limits.h"
 
-enum spec_kind { SPEC_VHOST_USER, SPEC_TAP, SPEC_KINDS };
+enum spec_kind { SPEC_VHOST_USER, SPEC_TAP, SPEC_DEVICE, SPEC_KINDS };
 
 #define SPEC_PATH   108 /* bytes of a socket's path with its NUL: sockaddr_un */
 #define SPEC_IFNAME 16

@@ -10,15 +10,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "app/net.h"
 #include "app/show.h"
+#include "app/weft_int.h"
 #include "base/sigbus.h"
-
-struct weft_net {
-	struct net net;
-	void (*sink)(void *ctx, int level, const char *tag, const char *text);
-	void *ctx;
-};
 
 _Static_assert(WEFT_ERR == ERR_TEXT, "one length of error texts");
 
@@ -27,8 +21,7 @@ const char *weft_version(void)
 	return WEFT_VERSION;
 }
 
-/* Pass `r` on, and the text to a caller who wants it. */
-static int tell(int r, const struct err *e, char *err)
+int weft_tell(int r, const struct err *e, char *err)
 {
 	if (r && err)
 		memcpy(err, e->text, WEFT_ERR);
@@ -43,14 +36,14 @@ int weft_net_new(struct weft_net **out, const char *name, char *err)
 	int r;
 
 	if (!w)
-		return tell(err_set(&e, ENOMEM, "no memory"), &e, err);
+		return weft_tell(err_set(&e, ENOMEM, "no memory"), &e, err);
 	net_config_init(&config, name);
 	r = net_init(&w->net, &config, &e);
 	if (r)
 		free(w);
 	else
 		*out = w;
-	return tell(r, &e, err);
+	return weft_tell(r, &e, err);
 }
 
 void weft_net_free(struct weft_net *w)
@@ -66,14 +59,14 @@ int weft_net_add(struct weft_net *w, const char *port, char *err)
 	char cwd[4096];
 	struct err e = {""};
 
-	return tell(net_add(&w->net, port, getcwd(cwd, sizeof(cwd)) ? cwd : "/", &e), &e, err);
+	return weft_tell(net_add(&w->net, port, getcwd(cwd, sizeof(cwd)) ? cwd : "/", &e), &e, err);
 }
 
 int weft_net_del(struct weft_net *w, const char *port_name, char *err)
 {
 	struct err e = {""};
 
-	return tell(net_del(&w->net, port_name, &e), &e, err);
+	return weft_tell(net_del(&w->net, port_name, &e), &e, err);
 }
 
 int weft_net_fd(const struct weft_net *w)

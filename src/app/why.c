@@ -28,8 +28,8 @@ static const struct {
 /* The features under which the driver behind the port works. */
 static uint64_t why_features(const struct net_port *p)
 {
-	if (p->kind == SPEC_VHOST_USER)
-		return vhost_be_vdev(p->port)->features;
+	if (p->kind != SPEC_TAP)
+		return vdev_of_port(p->port)->features;
 	return vnet_features_close(vnet_features_all() & ~p->spec.off);
 }
 

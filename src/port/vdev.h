@@ -92,6 +92,11 @@ struct vdev_config {
 void vdev_init(
 	struct vdev *, const char *name, const struct vdev_config *, struct loop *, struct log *);
 void vdev_fini(struct vdev *);
+/* A port whose kind is known to be a vdev. */
+static inline const struct vdev *vdev_of_port(const struct port *p)
+{
+	return (const struct vdev *)(const void *)p;
+}
 /* Back to what vdev_init made: queues stopped, features 0, link down; memory stays mapped. */
 void vdev_reset(struct vdev *);
 

@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * weft_dev: a virtio-net device for authors of virtual machine monitors, without a socket. The host
+ * has mapped the guest's memory, speaks the transport (PCI, MMIO, ...) with the guest, and passes on
+ * what the driver asks for:
+ *
+ *	struct weft_dev *dev;
+ *
+ *	weft_dev_new(&dev, "vm1,mtu=9000", &events, vm, err);
+ *	weft_dev_attach(dev, net, err);                       plug it into a network, any time
+ *	weft_dev_memory_add(dev, 0, size, ram, err);
+ *	weft_dev_config_read(), weft_dev_features(), weft_dev_features_set()
+ *	for each queue q: weft_dev_ring_size(), weft_dev_ring_addr(), weft_dev_kick_fd(),
+ *			  weft_dev_call_fd(), weft_dev_ring_start()
+ *
+ * All addresses are guest addresses. A device belongs to the thread of its network and does its work
+ * in weft_net_dispatch(); it starts no thread, installs no signal handler, prints nothing and never
+ * ends the process, whatever the guest does: a guest that breaks the rules breaks its own queue.
+ * [VIRTIO 1.2 5.1]
+ */
+#ifndef WEFT_DEV_H
+#define WEFT_DEV_H
+
+#include <weft/weft.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define WEFT_DEV_RX     0  /* the guest's receive queue */
+#define WEFT_DEV_TX     1  /* the guest's transmit queue */
+#define WEFT_DEV_CONFIG 12 /* bytes of the configuration space */
+
+struct weft_dev;
+
+/* Called from weft_net_dispatch() or from inside the calls below. Either may be NULL. */
+struct weft_dev_events {
+	/* Interrupt the driver: buffers of `queue` are used. Not called for a queue with a call descriptor. */
+	void (*interrupt)(void *ctx, unsigned queue);
+	/* The driver broke the rules of virtio: DEVICE_NEEDS_RESET. `reason` is a constant. */
+	void (*broke)(void *ctx, unsigned queue, const char *reason);
+};
+
+/*
+ * `options`: NAME[,mac=ADDRESS][,mtu=BYTES][,off=FEATURE+...][,pcap=FILE], as for a vhost-user port in
+ * weft(1). The device is not attached; its link is up when it is and the driver is ready.
+ */
+WEFT_API int weft_dev_new(struct weft_dev **, const char *options, const struct weft_dev_events *,
+	void *ctx, char *err);
+/* Detaches first; guest memory is not touched any more. NULL is fine. */
+WEFT_API void weft_dev_free(struct weft_dev *);
+
+/*
+ * Plug in and out; the driver's rings stay as they are. -EBUSY: attached already. weft_net_del() and
+ * weft_net_free() detach, too.
+ */
+WEFT_API int weft_dev_attach(struct weft_dev *, struct weft_net *, char *err);
+WEFT_API void weft_dev_detach(struct weft_dev *);
+
+/*
+ * `size` bytes at guest address `gpa` are at `host`, readable and writable until they are taken out.
+ * At most 64 regions, which do not overlap. A ring whose memory is taken away breaks.
+ */
+WEFT_API int weft_dev_memory_add(
+	struct weft_dev *, uint64_t gpa, uint64_t size, void *host, char *err);
+WEFT_API int weft_dev_memory_del(struct weft_dev *, uint64_t gpa, uint64_t size, char *err);
+
+/* Feature bits: what is offered; what the driver acknowledged (-EINVAL: never offered). */
+WEFT_API uint64_t weft_dev_features(const struct weft_dev *);
+WEFT_API int weft_dev_features_set(struct weft_dev *, uint64_t features, char *err);
+/* `len` bytes at `offset` of the configuration space; -EINVAL beyond WEFT_DEV_CONFIG. */
+WEFT_API int weft_dev_config_read(const struct weft_dev *, unsigned offset, unsigned len, void *to);
+
+/* A queue that is stopped; `size` is a power of two up to 32768; `base` the avail index to begin at. */
+WEFT_API int weft_dev_ring_size(struct weft_dev *, unsigned queue, unsigned size, char *err);
+WEFT_API int weft_dev_ring_addr(
+	struct weft_dev *, unsigned queue, uint64_t desc, uint64_t avail, uint64_t used, char *err);
+WEFT_API int weft_dev_ring_base(struct weft_dev *, unsigned queue, uint16_t base, char *err);
+/* Start: from now on the device reads and writes the ring. Stop: it does not any more. */
+WEFT_API int weft_dev_ring_start(struct weft_dev *, unsigned queue, char *err);
+/* Returns the avail index to go on at. Also heals a broken queue. */
+WEFT_API uint16_t weft_dev_ring_stop(struct weft_dev *, unsigned queue);
+/* off: a started receive queue gets nothing, a started transmit queue is emptied; start turns it on. */
+WEFT_API int weft_dev_ring_enable(struct weft_dev *, unsigned queue, int on, char *err);
+/* Stop both queues, forget features, addresses and sizes; memory and descriptors stay. */
+WEFT_API void weft_dev_reset(struct weft_dev *);
+
+/* The driver notified `queue`, if no kick descriptor tells. */
+WEFT_API void weft_dev_kicked(struct weft_dev *, unsigned queue);
+/* An eventfd (the host's; -1: none any more) that is readable when the driver notifies `queue`. */
+WEFT_API int weft_dev_kick_fd(struct weft_dev *, unsigned queue, int fd, char *err);
+/* An eventfd (the host's; -1: none any more) to write to instead of calling events->interrupt. */
+WEFT_API int weft_dev_call_fd(struct weft_dev *, unsigned queue, int fd, char *err);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
