@@ -100,7 +100,10 @@ static inline const struct vdev *vdev_of_port(const struct port *p)
 /* Back to what vdev_init made: queues stopped, features 0, link down; memory stays mapped. */
 void vdev_reset(struct vdev *);
 
-/* What the driver acknowledged; -EINVAL names bits never offered or without their prerequisites. */
+/*
+ * What the driver acknowledged; -EINVAL names bits never offered. Bits without what they need
+ * (guest_ecn without guest_tso*) count as not acknowledged: front-ends switch them off one by one.
+ */
 int vdev_set_features(struct vdev *, uint64_t features, struct err *);
 int vdev_set_mtu(struct vdev *, uint64_t mtu, struct err *); /* NET_SET_MTU */
 /* Configuration space [VIRTIO 1.2 5.1.4]: `len` bytes at `offset`; -EINVAL beyond its end. */
