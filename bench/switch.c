@@ -6,7 +6,7 @@
  * and in turn, memcpy in 64 KiB blocks over the same addresses: the floor of any switch that copies
  * once.
  *
- *	switch [--size BYTES] [--set BYTES] [--seconds S] [--rounds N] [--json]
+ *	switch [--size BYTES] [--split] [--set BYTES] [--seconds S] [--rounds N] [--json]
  *
  * Frames above 1518 bytes are TCPv4 super-packets with segments of 1448 bytes, as a header piece
  * and fragments of 4 KiB, received into mergeable buffers of 4 KiB; smaller ones are single pieces
@@ -49,7 +49,7 @@ struct bench {
 	struct fabric *fabric;
 	struct side a, b;
 	uint32_t size; /* frame, without the virtio header */
-	uint64_t delivered, bytes;
+	bool split;
 };
 
 static void die(const char *what, const struct err *err)
@@ -189,14 +189,19 @@ static bool tx_add(struct bench *b)
 	}
 	if (ring_sim_free(r) < FRAGS + 1)
 		return false;
-	/* one page of the set holds header pieces in turn: they are not payload */
-	piece[n].gpa = b->a.buf_at - PAGE + (r->avail_next & 15) * 256;
-	frame_write(b->a.mem + piece[n].gpa, b);
-	piece[n++].len = HDR + TCP_HDRS;
-	for (left -= TCP_HDRS; left; left -= piece[n++].len) {
+	if (b->split) {
+		/* a page before the set holds header pieces in turn: they are not payload */
+		piece[n].gpa = b->a.buf_at - PAGE + (r->avail_next & 15) * 256;
+		piece[n++].len = HDR + TCP_HDRS;
+		left -= TCP_HDRS;
+	} else {
+		left += HDR;
+	}
+	for (; left; left -= piece[n++].len) {
 		piece[n].gpa = side_buf(&b->a, PAGE);
 		piece[n].len = left < PAGE ? left : PAGE;
 	}
+	frame_write(b->a.mem + piece[0].gpa, b);
 	return ring_sim_add(r, piece, n, 0, false) >= 0;
 }
 
@@ -211,17 +216,7 @@ static void driver_turn(struct bench *b)
 {
 	struct ring_sim *rx = &b->b.ring[VDEV_RX], *tx = &b->a.ring[VDEV_TX];
 
-	if (b->size <= PLAIN_MAX) {
-		b->delivered += ring_sim_drain(rx, RING);
-	} else {
-		uint32_t id, len;
-		uint64_t got = 0;
-
-		while (ring_sim_get(rx, &id, &len))
-			got += len;
-		b->bytes += got;
-		b->delivered = b->bytes / (HDR + b->size);
-	}
+	ring_sim_drain(rx, RING);
 	rx_fill(b);
 	ring_sim_drain(tx, RING);
 	while (tx_add(b))
@@ -248,19 +243,27 @@ static void learn(struct bench *b)
 	device_turn(b);
 }
 
-static double run_switch(struct bench *b, nsec_t span, uint64_t *frames)
+/* Frames that the device has put into the receiver's buffers, whole. */
+static uint64_t delivered(const struct bench *b)
 {
-	uint64_t before = b->delivered;
-	nsec_t t0 = clock_now(), t;
+	return b->b.vdev.port.q.out.frames;
+}
+
+static double run_switch(struct bench *b, nsec_t span, uint64_t *frames, double *device)
+{
+	uint64_t before = delivered(b);
+	nsec_t t0 = clock_now(), t, inside = 0;
 
 	do {
-		for (unsigned i = 0; i < 16; i++) {
-			driver_turn(b);
-			device_turn(b);
-		}
+		driver_turn(b);
 		t = clock_now();
+		device_turn(b);
+		inside -= t;
+		t = clock_now();
+		inside += t;
 	} while (t - t0 < span);
-	*frames = b->delivered - before;
+	*device = (double)inside;
+	*frames = delivered(b) - before;
 	return (double)(t - t0);
 }
 
@@ -299,36 +302,45 @@ static double median(double *v, unsigned n)
 
 static void report(struct bench *b, unsigned rounds, double seconds, bool json)
 {
-	double ns[64], gbit[64], copy[64], ratio[64];
+	double ns[64], alone[64], gbit[64], copy[64], ratio[64], ratio_alone[64], device;
 	nsec_t span = (nsec_t)(seconds * NSEC_PER_SEC / rounds / 2);
 
 	for (unsigned i = 0; i < rounds; i++) {
 		uint64_t frames;
-		double t = run_switch(b, span, &frames);
+		double t = run_switch(b, span, &frames, &device);
 
 		ns[i] = t / (double)frames;
 		gbit[i] = (double)b->size * 8 / ns[i];
 		copy[i] = run_memcpy(b, span);
 		ratio[i] = gbit[i] / copy[i];
+		alone[i] = device / (double)frames;
+		ratio_alone[i] = (double)b->size * 8 / alone[i] / copy[i];
 	}
 	double t = median(ns, rounds), g = median(gbit, rounds), c = median(copy, rounds);
-	double r = median(ratio, rounds);
+	double r = median(ratio, rounds), a = median(alone, rounds),
+	       ra = median(ratio_alone, rounds);
 
 	if (json)
-		printf("{\"size\":%u,\"set\":%zu,\"ns_per_frame\":%.1f,\"mpps\":%.3f,"
-		       "\"gbit\":%.1f,\"memcpy_gbit\":%.1f,\"of_memcpy\":%.3f,"
+		printf("{\"size\":%u,\"set\":%zu,\"ns_per_frame\":%.1f,\"alone_ns\":%.1f,\"mpps\":%"
+		       ".3f,"
+		       "\"gbit\":%.1f,\"memcpy_gbit\":%.1f,\"of_memcpy\":%.3f,\"alone_of_memcpy\":%"
+		       ".3f,"
 		       "\"frames\":%" PRIu64 ",\"rounds\":%u}\n",
-			b->size, 2 * b->a.set, t, 1e3 / t, g, c, r, b->delivered, rounds);
+			b->size, 2 * b->a.set, t, a, 1e3 / t, g, c, r, ra, delivered(b), rounds);
 	else
-		printf("%6u B frames, set %9zu B: %8.1f ns/frame %7.3f Mpps %7.1f Gbit/s; "
-		       "memcpy %7.1f Gbit/s; %.3f of it (medians of %u)\n",
-			b->size, 2 * b->a.set, t, 1e3 / t, g, c, r, rounds);
+		printf("%u B frames, working set %zu KiB, medians of %u:\n"
+		       "  drivers and switch %.1f ns/frame, %.3f Mpps, %.1f Gbit/s; the switch "
+		       "alone %.1f ns/frame\n"
+		       "  memcpy %.1f Gbit/s; of it: with the drivers %.3f, the switch alone "
+		       "%.3f\n",
+			b->size, 2 * b->a.set / 1024, rounds, t, 1e3 / t, g, a, c, r, ra);
 }
 
 int main(int argc, char **argv)
 {
 	static const struct option opts[] = {{"size", 1, NULL, 's'}, {"set", 1, NULL, 'w'},
-		{"seconds", 1, NULL, 't'}, {"rounds", 1, NULL, 'r'}, {"json", 0, NULL, 'j'}, {0}};
+		{"seconds", 1, NULL, 't'}, {"rounds", 1, NULL, 'r'}, {"split", 0, NULL, 'p'},
+		{"json", 0, NULL, 'j'}, {0}};
 	static struct bench b;
 	struct fabric_config fc = {.wait_us = WAIT_US_DEFAULT, .age_sec = FDB_AGE_SEC, .seed = 1};
 	size_t set = 8 << 20;
@@ -352,6 +364,9 @@ int main(int argc, char **argv)
 			break;
 		case 'r':
 			rounds = (unsigned)strtoul(optarg, NULL, 0);
+			break;
+		case 'p':
+			b.split = true;
 			break;
 		case 'j':
 			json = true;

@@ -271,21 +271,39 @@ static void loop_deliver(struct loop *l, const struct epoll_event *ev, unsigned 
 	l->npending = 0;
 }
 
-int loop_dispatch(struct loop *l, bool wait)
+/* Deferred work goes on, and descriptors were looked at a moment ago. */
+static bool loop_may_skip(struct loop *l)
+{
+	return !TAILQ_EMPTY(&l->tasks) && !l->virtual_now &&
+	       loop_refresh(l) - l->looked < LOOP_LOOK_NS;
+}
+
+/* Wait and deliver what came; 0 or -errno. */
+static int loop_look(struct loop *l, bool wait)
 {
 	struct epoll_event ev[LOOP_EVENTS];
 	nsec_t patience = loop_patience(l, wait);
-	int n;
+	int n = loop_wait(l, ev, patience);
 
-	n = loop_wait(l, ev, patience);
 	if (n < 0 && errno != EINTR)
 		return -errno;
-	l->rounds++;
 	if (patience)
 		l->wakeups++;
-	loop_refresh(l);
+	l->looked = loop_refresh(l);
 	if (n > 0)
 		loop_deliver(l, ev, (unsigned)n);
+	return 0;
+}
+
+int loop_dispatch(struct loop *l, bool wait)
+{
+	if (!loop_may_skip(l)) {
+		int r = loop_look(l, wait);
+
+		if (r)
+			return r;
+	}
+	l->rounds++;
 	loop_run_timers(l);
 	loop_run_tasks(l);
 	return 0;

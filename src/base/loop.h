@@ -5,7 +5,8 @@
  * A round (loop_dispatch) is: wait for descriptors, at most until the next timer and not at all if
  * a deferred call is pending; read the clock; call what is ready; run the timers that are due; run
  * the deferred calls that were pending when the round began to run them (one that defers itself
- * again runs in the next round). Nothing polls: an idle loop sleeps for ever.
+ * again runs in the next round). Nothing polls: an idle loop sleeps for ever. While deferred calls keep
+ * it busy it looks at its descriptors every LOOP_LOOK_NS only: each look is a system call.
  *
  * Every object is embedded in its owner and must be taken out (loop_del, loop_cancel, loop_undefer)
  * before its memory goes. All of these may be called from inside any callback, also for an object
@@ -21,7 +22,8 @@
 #include "base/clock.h"
 #include "base/err.h"
 
-#define LOOP_EVENTS 64 /* taken from epoll at once */
+#define LOOP_EVENTS  64                   /* taken from epoll at once */
+#define LOOP_LOOK_NS (20 * NSEC_PER_USEC) /* between two looks while there is deferred work */
 
 struct loop_fd {
 	int fd; /* set by loop_add, -1 after loop_del; not closed by the loop */
@@ -44,6 +46,7 @@ struct loop_task {
 struct loop {
 	int epfd; /* pollable: the host of a library may wait on it */
 	nsec_t now;
+	nsec_t looked; /* at the descriptors */
 	struct loop_timer **heap;
 	unsigned nheap, heap_cap;
 	TAILQ_HEAD(loop_tasks, loop_task) tasks;

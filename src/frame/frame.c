@@ -2,21 +2,13 @@
 /*
  * frame: pulling bytes from the borrowed tail into the private head, and the one memcpy that moves
  * a frame from its lender's memory into a receiver's. Knows no header and no ring.
- *
- * Why not simply memcpy() for everything: a virtio header in front shifts a frame by 10 or 12 bytes
- * against the pages it comes from. The C library copies a few KiB with `rep movsb`, and on some
- * processors (AMD Zen 3 and 4) that falls to a fifteenth of its speed when source and destination
- * are that close modulo a page. It does so for every page of a super-packet. A plain loop of 64
- * bytes a turn is as fast as memcpy() is at its best, at any distance, in any level of the cache;
- * stores that pass by the cache are not: the receiver reads the frame next. docs/performance.md has
- * the numbers.
  */
 #include "frame/frame.h"
 
 #include <assert.h>
 #include <string.h>
 
-#define LOOP_MIN 256 /* bytes from which the loop wins over the library's straight-line code */
+#include "base/copy.h"
 
 const char *drop_name(enum drop d)
 {
@@ -56,29 +48,9 @@ bool frame_pull(struct frame *f, uint32_t n)
 	return true;
 }
 
-typedef uint64_t word __attribute__((vector_size(16)));
-
-/* No __restrict here: with it the compiler may see through the loop and call memcpy(). */
-static void copy_long(uint8_t *to, const uint8_t *from, size_t n)
-{
-	word a, b, c, d;
-
-	for (; n >= 64; n -= 64, to += 64, from += 64) {
-		memcpy(&a, from, 16);
-		memcpy(&b, from + 16, 16);
-		memcpy(&c, from + 32, 16);
-		memcpy(&d, from + 48, 16);
-		memcpy(to, &a, 16);
-		memcpy(to + 16, &b, 16);
-		memcpy(to + 32, &c, 16);
-		memcpy(to + 48, &d, 16);
-	}
-	memcpy(to, from, n);
-}
-
 static inline void copy_bytes(uint8_t *to, const uint8_t *from, size_t n)
 {
-	if (n < LOOP_MIN)
+	if (n < COPY_LONG_MIN)
 		memcpy(to, from, n);
 	else
 		copy_long(to, from, n);
