@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * device: what a virtual machine monitor does to give its guests a weft network: two toy "guests" in
- * this process, each a piece of memory with two rings of one buffer, one device for each, plugged into
- * one network. The left guest sends a frame, the right one prints what arrived.
+ * device: what a virtual machine monitor does to give its guests a network: two toy "guests" in this
+ * process, each with two rings of one buffer. The left one sends, the right one prints what arrived.
  */
 #include <err.h>
 #include <stdio.h>
