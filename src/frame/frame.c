@@ -81,6 +81,15 @@ static inline void place_skip(struct place *at, size_t n)
 	at->left -= n;
 }
 
+/* Not beyond the end of this piece. */
+static inline void place_advance(struct place *at, size_t n)
+{
+	at->p += n;
+	at->left -= n;
+	if (!at->left)
+		place_step(at);
+}
+
 void frame_copy(const struct frame *f, uint32_t from, uint32_t n, const struct iovec *to,
 	unsigned nto, size_t skip)
 {
@@ -99,13 +108,13 @@ void frame_copy(const struct frame *f, uint32_t from, uint32_t n, const struct i
 	for (;;) {
 		size_t k = src.left < dst.left ? src.left : dst.left;
 
-		if (k >= n) {
-			copy_bytes(dst.p, src.p, n);
-			return;
-		}
+		if (k > n)
+			k = n;
 		copy_bytes(dst.p, src.p, k);
 		n -= (uint32_t)k;
-		place_skip(&src, k);
-		place_skip(&dst, k);
+		if (!n)
+			return;
+		place_advance(&src, k);
+		place_advance(&dst, k);
 	}
 }
