@@ -40,8 +40,8 @@ struct vhost_fe_config {
 struct vhost_fe_events {
 	/*
 	 * Features are agreed on, MAC and MTU told if they ever are: set up the rings ([0] receive,
-	 * [1] transmit) and post receive buffers; what is transmitted before `up` may be lost. 0, or -errno to refuse. Asked once for each
-	 * session.
+	 * [1] transmit) and post receive buffers; what is transmitted before `up` may be lost. 0, or
+	 * -errno to refuse. Asked once for each session.
 	 */
 	int (*rings)(void *ctx, uint64_t features, struct vhost_fe_ring ring[2]);
 	/* The device works: it is kicked for both rings after this, kicks before are not needed. */

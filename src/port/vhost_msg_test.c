@@ -165,10 +165,34 @@ static void unknown_requests(void **state)
 	}
 }
 
+static void replies(void **state)
+{
+	struct vhost_user_hdr h = {VHOST_USER_GET_FEATURES, 5, 8};
+
+	(void)state;
+	assert_null(vhost_user_check_reply(&h, VHOST_USER_GET_FEATURES, 8));
+	assert_non_null(vhost_user_check_reply(&h, VHOST_USER_GET_STATUS, 8));
+	assert_non_null(vhost_user_check_reply(&h, VHOST_USER_GET_FEATURES, 4));
+	h.flags |= VHOST_USER_F_NEED_REPLY; /* ours, left in */
+	assert_null(vhost_user_check_reply(&h, VHOST_USER_GET_FEATURES, 8));
+	for (uint32_t flags = 0; flags < 8; flags++) {
+		h.flags = flags;
+		assert_int_equal(
+			!vhost_user_check_reply(&h, VHOST_USER_GET_FEATURES, 8), flags == 5);
+	}
+	h = (struct vhost_user_hdr){VHOST_USER_GET_FEATURES, 5, 0};
+	assert_non_null(vhost_user_check_reply(&h, VHOST_USER_GET_FEATURES, 8));
+	h.request = VHOST_USER_GET_CONFIG; /* refused */
+	assert_null(vhost_user_check_reply(&h, VHOST_USER_GET_CONFIG, 24));
+	h.size = 23;
+	assert_non_null(vhost_user_check_reply(&h, VHOST_USER_GET_CONFIG, 24));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(fixed_sizes_and_descriptors),
+		cmocka_unit_test(replies),
 		cmocka_unit_test(ring_descriptor_may_be_absent),
 		cmocka_unit_test(memory_table),
 		cmocka_unit_test(configuration),
