@@ -46,10 +46,10 @@ class Testpmd:
         self._until_prompt(30)
 
     @classmethod
-    def driver(cls, sockets, **kw):
-        """virtio-user on the sockets, each "PATH[,key=value...]"."""
+    def driver(cls, sockets, vdevs=(), **kw):
+        """virtio-user on the sockets, each "PATH[,key=value...]"; `vdevs` are further devices."""
         queues = kw.get("queues", 1)
-        return cls([f"net_virtio_user{i},path={s.partition(',')[0]},queues={queues}"
+        return cls(list(vdevs) + [f"net_virtio_user{i},path={s.partition(',')[0]},queues={queues}"
                     + (s[s.index(","):] if "," in s else "") for i, s in enumerate(sockets)], **kw)
 
     @classmethod
