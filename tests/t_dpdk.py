@@ -80,11 +80,13 @@ def raw(mac):
 def contents(t):
     """A capture file is played into a and recorded at b: same frames, same order."""
     r = t.random
-    sent = [raw(MAC_B) + raw(MAC_A) + r.choice((b"\x08\x00", b"\x86\xdd", b"\x88\xb5")) +
+    many = [raw(MAC_B) + raw(MAC_A) + r.choice((b"\x08\x00", b"\x86\xdd", b"\x88\xb5")) +
             r.randbytes(r.choice((46, 47, 100, 500, 1000, 1499, 1500))) for _ in range(200)]
     hello = raw("ff:ff:ff:ff:ff:ff") + raw(MAC_B) + b"\x88\xb5" + bytes(46)
     for keys in DRIVERS:
-        with t.case(f"200 frames, equal and in order; driver{keys or ' as it comes'}; seed {t.seed}"):
+        # no more than a ring takes at once: testpmd itself drops what finds no room
+        sent = many[:60] if "queue_size=64" in keys else many
+        with t.case(f"{len(sent)} frames, equal and in order; driver{keys or ' as it comes'}; seed {t.seed}"):
             with Weft("vhost-user:a", "vhost-user:b") as w:
                 d = w.rundir
                 write_pcap(d / "in.pcap", sent)

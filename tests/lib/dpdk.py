@@ -36,7 +36,7 @@ class Testpmd:
         for v in vdevs:
             argv += ["--vdev", v]
         argv += ["--", "-i", "--no-mlockall", "--total-num-mbufs=8192", f"--rxq={queues}",
-                 f"--txq={queues}", "--nb-cores=1", *options]
+                 f"--txq={queues}", "--nb-cores=1", "--no-flush-rx", *options]
         self.proc = subprocess.Popen(
             argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
             start_new_session=True, preexec_fn=_die_with_parent,
