@@ -94,7 +94,7 @@ static bool folder_same(const char *path, int fd)
 
 int rundir_claim(char path[RUNDIR_PATH], const char *net, int *lock, struct err *err)
 {
-	int fd, r;
+	int fd, r = 0;
 
 	/* Another may end, and remove a folder, between our making and locking it. */
 	for (unsigned tries = 0; tries < 10; tries++) {
@@ -120,7 +120,7 @@ int rundir_claim(char path[RUNDIR_PATH], const char *net, int *lock, struct err 
 		}
 		close(fd);
 	}
-	return err_set(err, EAGAIN, "cannot claim %s; try again", path);
+	return r ? r : err_set(err, EAGAIN, "cannot claim %s; try again", path);
 }
 
 void rundir_release(const char *path, int lock)

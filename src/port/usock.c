@@ -89,8 +89,14 @@ static int path_bind(int fd, const struct sockaddr_un *addr, struct err *err)
 		if (bind(fd, (const struct sockaddr *)addr, sizeof(*addr)) == 0)
 			return 0;
 		if (errno == ENOENT)
-			return err_set(
-				err, ENOENT, "cannot listen on %s: no such folder", addr->sun_path);
+			return err_set(err, ENOENT,
+				"cannot listen on %s: no such folder; make it first",
+				addr->sun_path);
+		if (errno == EACCES)
+			return err_set(err, EACCES,
+				"cannot listen on %s: you may not write to that folder; choose "
+				"another",
+				addr->sun_path);
 		if (errno != EADDRINUSE)
 			return err_set(err, errno, "cannot listen on %s: %s", addr->sun_path,
 				strerror(errno));

@@ -153,7 +153,8 @@ def end_in_order():
 
 def workdir(prefix):
     """A folder that goes with the process; short enough for socket paths."""
-    path = tempfile.mkdtemp(prefix=prefix + ".", dir="/tmp")
+    top = tempfile.gettempdir()
+    path = tempfile.mkdtemp(prefix=prefix + ".", dir=top if len(top) <= 40 else "/tmp")
     owner = os.getpid()
     atexit.register(lambda: os.getpid() == owner and shutil.rmtree(path, ignore_errors=True))
     return pathlib.Path(path)
