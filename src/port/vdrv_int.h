@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * vdrv_int: what the files of the driver share, and its door for a session or a test:
+ *
+ *	vdrv.c       set-up, states          vdrv_buf.c  receive buffers: length, refill
+ *	vdrv_open.c  over a vhost_fe         vdrv_rx.c   used buffers become packets and frames
+ *	                                     vdrv_tx.c   packets become chains
+ *
+ * The driver needs of its device two rings, and somebody who carries kicks and calls:
+ *
+ *	vdrv_init -> (vdrv_rings -> [vdrv_up] -> vdrv_call ... -> vdrv_down) ... -> vdrv_fini
+ */
+#ifndef PORT_VDRV_INT_H
+#define PORT_VDRV_INT_H
+
+#include "port/vdrv.h"
+#include "wire/eth.h"
+
+#define likely(x)   __builtin_expect(!!(x), 1)
+#define unlikely(x) __builtin_expect(!!(x), 0)
+
+enum { VDRV_RX, VDRV_TX, VDRV_QUEUES };
+
+#define VDRV_STAGE    32                   /* used entries looked at ahead */
+#define VDRV_TAGS     8                    /* bytes of two VLAN tags: allowed beyond the MTU */
+#define VDRV_HDR_SLOT 16                   /* bytes of a header that stands alone */
+#define VDRV_PIECES   64                   /* of a transmit chain, at most */
+#define VDRV_RETRY    (10 * NSEC_PER_MSEC) /* when memory was out and nothing is posted [T23] */
+#define VDRV_AVG_BITS 16                   /* fraction of the average packet length [T8] */
+
+enum vdrv_rx_mode {
+	VDRV_MERGE, /* MRG_RXBUF: a packet in num_buffers buffers */
+	VDRV_SMALL, /* one buffer for a frame of MTU size */
+	VDRV_BIG,   /* a chain of pages for a super-packet, or a frame longer than a page */
+};
+
+/* A posted buffer, by id. A big one's chunks are in page[]. */
+struct vdrv_buf {
+	uint8_t *data;
+	struct chunk *chunk;
+};
+
+/* A used buffer: its reference is now ours. */
+struct vdrv_used {
+	uint8_t *data;
+	struct chunk *chunk; /* BIG: NULL, the chunks are at page[id * pages] */
+	uint32_t cap, written;
+	uint16_t id;
+};
+
+struct vdrv_rx {
+	enum vdrv_rx_mode mode;
+	bool header_apart; /* a descriptor of its own for the header [VIRTIO 1.2 5.1.6.6] */
+	uint32_t need;     /* header and the longest packet that may come */
+	unsigned pages, page_order;
+	uint64_t avg; /* of frame lengths, fixed point; 0: none yet */
+	struct page_frag frag;
+	struct vdrv_buf *buf;
+	struct chunk **page;
+	unsigned posted;
+	uint64_t posted_bytes;
+	uint64_t budget; /* for posted_bytes: the rest is for packets */
+	struct loop_timer retry;
+
+	unsigned at, n; /* used[at .. n) wait */
+	struct vdrv_used used[VDRV_STAGE];
+
+	/* the port's: frames on loan; NULL: all of it is in the burst */
+	unsigned nlent;
+	struct pkt *lent[BURST_FRAMES];
+	struct pkt_list back; /* went back: come first next time */
+};
+
+struct vdrv_tx {
+	uint8_t *hdr; /* shared: headers that stand alone, by id */
+	bool stopped;
+	bool want_room;      /* the port waits for room */
+	bool want_done;      /* an account waits */
+	unsigned stopped_at; /* chains out then */
+	unsigned accounts;   /* packets out that have one */
+	struct loop_task done;
+};
+
+struct vdrv {
+	struct port port; /* first: a vdrv is a port */
+	struct vdrv_config config;
+	struct chunk_pool chunks;
+	struct pkt_pool pkts;
+	struct vq_drv vq[VDRV_QUEUES];
+	struct keep_rule keep;
+
+	/* agreed on; kept until the next vdrv_rings */
+	uint64_t features;
+	unsigned hdr_len;
+	bool mrg;
+	bool inline_ok;
+	uint32_t mtu;
+	bool ringed; /* buffers may be posted */
+	bool live;   /* up and whole */
+	const char *broken;
+
+	struct vdrv_rx rx;
+	struct vdrv_tx tx;
+	struct vdrv_counters n;
+	struct loop_task broke_task;
+
+	/* the session's: carry a kick; the device broke a ring (from the loop, once) */
+	void (*kick)(void *ctx, unsigned queue);
+	void (*broke)(void *ctx, const char *reason);
+	void (*close)(void *ctx); /* no event from now on; NULL: nothing to do */
+	void *ctx;
+	void *session; /* a vhost_fe, with vdrv_open */
+	bool own_mac;  /* configured, not the device's */
+};
+
+static inline struct vdrv *vdrv_of(struct portq *q)
+{
+	return (struct vdrv *)(void *)((char *)q - offsetof(struct vdrv, port.q));
+}
+
+static inline struct vdrv *vdrv_port(struct port *p)
+{
+	return (struct vdrv *)(void *)p;
+}
+
+/* vdrv.c: the life of a driver without its session */
+int vdrv_init(struct vdrv *, const char *name, const struct vdrv_config *, struct loop *,
+	struct log *, struct err *);
+void vdrv_fini(struct vdrv *);
+/* What to ask a device for. */
+uint64_t vdrv_want(const struct vdrv *);
+/* Set the rings up for these features and post receive buffers. mtu: the device's, 0 if not told.
+ * -EINVAL: no packet of that MTU fits into the ring. */
+int vdrv_rings(struct vdrv *, uint64_t features, uint32_t mtu, struct err *);
+void vdrv_up(struct vdrv *);
+void vdrv_down(struct vdrv *); /* the device has stopped: everything comes back */
+void vdrv_call(struct vdrv *, unsigned queue);
+void vdrv_break(struct vdrv *, const char *reason);
+void vdrv_kick(struct vdrv *, unsigned queue);
+
+/* vdrv_buf.c */
+uint64_t vdrv_avg(uint64_t avg, uint32_t len); /* the average after one more packet */
+uint32_t vdrv_buf_len(const struct vdrv *);    /* of the next mergeable or small buffer */
+int vdrv_buf_setup(struct vdrv *, struct err *);
+void vdrv_refill(struct vdrv *);       /* fill the ring, publish, kick */
+void vdrv_refill_check(struct vdrv *); /* if it is worth while, or needed */
+void vdrv_buf_retry(struct loop_timer *);
+void vdrv_buf_drop(struct vdrv *, const struct vdrv_used *); /* put its references down */
+void vdrv_buf_detach(struct vdrv *);                         /* the same for all that is posted */
+
+/* vdrv_rx.c: see struct port_ops */
+unsigned vdrv_pull(struct portq *, struct burst *, unsigned max);
+void vdrv_settle(struct portq *, const struct burst *, unsigned n);
+bool vdrv_arm(struct portq *);
+void vdrv_rx_drop(struct vdrv *); /* staged buffers and packets that went back */
+
+/* vdrv_tx.c: see struct port_ops */
+unsigned vdrv_push(struct portq *, const struct frame *, unsigned n);
+void vdrv_publish(struct portq *);
+bool vdrv_arm_room(struct portq *, uint32_t need);
+void vdrv_tx_reclaim(struct vdrv *);
+void vdrv_tx_called(struct vdrv *);
+void vdrv_tx_done(struct loop_task *);
+void vdrv_tx_detach(struct vdrv *);
+
+#endif

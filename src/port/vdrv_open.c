@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * vdrv_open: the driver over a vhost-user front-end session: the session's events become the
+ * driver's states, its kicks the session's.
+ */
+#include "port/vdrv.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "port/vdrv_int.h"
+#include "port/vhost_fe.h"
+
+static int on_rings(void *ctx, uint64_t features, struct vhost_fe_ring ring[2])
+{
+	struct vdrv *v = ctx;
+	struct err err;
+	int rc = vdrv_rings(v, features, vhost_fe_mtu(v->session), &err);
+
+	if (rc) {
+		log_say(v->port.log, LOG_WARN, v->port.name, "%s", err.text);
+		return rc;
+	}
+	for (unsigned i = 0; i < VDRV_QUEUES; i++) {
+		const struct vq_drv *vq = &v->vq[i];
+
+		ring[i] = (struct vhost_fe_ring){
+			.size = vq->size,
+			.base = 0,
+			.desc = vq->desc,
+			.avail = vq->avail,
+			.used = vq->used,
+		};
+	}
+	if (!v->own_mac)
+		vhost_fe_mac(v->session, v->port.mac);
+	return 0;
+}
+
+static void on_up(void *ctx)
+{
+	vdrv_up(ctx);
+}
+
+static void on_down(void *ctx, const char *reason)
+{
+	(void)reason;
+	vdrv_down(ctx);
+}
+
+static void on_call(void *ctx, unsigned queue)
+{
+	vdrv_call(ctx, queue);
+}
+
+static const struct vhost_fe_events events = {
+	.rings = on_rings,
+	.up = on_up,
+	.down = on_down,
+	.call = on_call,
+};
+
+static void session_kick(void *ctx, unsigned queue)
+{
+	vhost_fe_kick(((struct vdrv *)ctx)->session, queue);
+}
+
+static void session_broke(void *ctx, const char *reason)
+{
+	vhost_fe_end(((struct vdrv *)ctx)->session, reason);
+}
+
+static void session_close(void *ctx)
+{
+	struct vdrv *v = ctx;
+
+	vhost_fe_close(v->session);
+	v->session = NULL;
+}
+
+static int session_open(struct vdrv *v, const struct vdrv_config *c, struct err *err)
+{
+	struct vhost_fe_config fe = {
+		.path = c->path,
+		.server = c->server,
+		.want = vdrv_want(v),
+		.mtu = c->mtu,
+		.mem_fd = v->chunks.fd,
+		.mem = v->chunks.base,
+		.mem_len = v->chunks.len,
+	};
+	struct vhost_fe *session;
+	int rc = vhost_fe_open(
+		&session, v->port.name, &fe, &events, v, v->port.loop, v->port.log, err);
+
+	v->session = rc ? NULL : session;
+	return rc;
+}
+
+int vdrv_open(struct port **out, const char *name, const struct vdrv_config *c, struct loop *loop,
+	struct log *log, struct err *err)
+{
+	static const uint8_t none[6];
+	struct vdrv *v = calloc(1, sizeof(*v));
+	int rc;
+
+	if (!v)
+		return err_set(err, ENOMEM, "no memory for port \"%s\"", name);
+	rc = vdrv_init(v, name, c, loop, log, err);
+	if (rc) {
+		free(v);
+		return rc;
+	}
+	v->kick = session_kick;
+	v->broke = session_broke;
+	v->close = session_close;
+	v->ctx = v;
+	v->own_mac = memcmp(c->mac, none, sizeof(none)) != 0;
+	if (v->own_mac)
+		memcpy(v->port.mac, c->mac, sizeof(v->port.mac));
+	else
+		port_mac_of_name("", name, v->port.mac);
+	rc = session_open(v, c, err);
+	if (rc) {
+		vdrv_fini(v);
+		free(v);
+		return rc;
+	}
+	*out = &v->port;
+	return 0;
+}
+
+void vdrv_free(struct port *p)
+{
+	struct vdrv *v = p ? vdrv_port(p) : NULL;
+
+	if (!v)
+		return;
+	vdrv_fini(v);
+	free(v);
+}
+
+const char *vdrv_last_end(const struct port *p)
+{
+	const struct vdrv *v = (const struct vdrv *)(const void *)p;
+
+	return v->session ? vhost_fe_last_end(v->session) : "";
+}
