@@ -73,5 +73,6 @@ WEFT_API int weft_sigbus_install(void);
 #endif
 
 #include <weft/dev.h> /* a device for a virtual machine monitor */
+#include <weft/nic.h> /* a network card for a plain process */
 
 #endif

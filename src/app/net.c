@@ -13,6 +13,7 @@
 #include "base/rand.h"
 #include "port/pcap.h"
 #include "port/tap.h"
+#include "port/vdrv.h"
 #include "port/vhost_be.h"
 
 static int open_vhost(struct port **port, struct net *net, const struct spec *s, struct err *err)
@@ -27,6 +28,14 @@ static int open_vhost(struct port **port, struct net *net, const struct spec *s,
 
 	memcpy(config.dev.mac, s->mac, 6);
 	return vhost_be_open(port, s->name, &config, &net->loop, &net->log, err);
+}
+
+static int open_virtio(struct port **port, struct net *net, const struct spec *s, struct err *err)
+{
+	struct vdrv_config config;
+
+	spec_driver(s, &config);
+	return vdrv_open(port, s->name, &config, &net->loop, &net->log, err);
 }
 
 static int open_tap(struct port **port, struct net *net, const struct spec *s, struct err *err)
@@ -45,6 +54,12 @@ static int open_tap(struct port **port, struct net *net, const struct spec *s, s
 static const char *missing_vhost(const struct port *port)
 {
 	return vhost_be_connected(port) ? "the driver is not ready" : "no front-end is connected";
+}
+
+static const char *missing_virtio(const struct port *port)
+{
+	(void)port;
+	return "no back-end serves it";
 }
 
 static const char *missing_tap(const struct port *port)
@@ -76,6 +91,7 @@ static const struct {
 	const char *(*missing)(const struct port *);
 } kinds[SPEC_KINDS] = {
 	[SPEC_VHOST_USER] = {open_vhost, vhost_be_free, missing_vhost},
+	[SPEC_VIRTIO_USER] = {open_virtio, vdrv_free, missing_virtio},
 	[SPEC_TAP] = {open_tap, tap_free, missing_tap},
 	[SPEC_DEVICE] = {open_device, NULL, missing_device},
 };

@@ -9,6 +9,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "app/show_driver.h"
 #include "app/show_text.h"
 #include "fabric/fdb.h"
 #include "port/vhost_be.h"
@@ -109,6 +110,20 @@ static void show_vhost(json_t *o, const struct net_port *p)
 	show_device(o, p);
 }
 
+static void show_virtio(json_t *o, const struct net_port *p)
+{
+	struct driver_count count;
+	char text[512];
+
+	driver_count_take(&count, p->port);
+	set_text(o, "socket", p->spec.path);
+	set_bool(o, "server", p->spec.server);
+	set_text(o, "last_end", vdrv_last_end(p->port));
+	set_text(o, "features", vnet_features_text(vdrv_features(p->port), text, sizeof(text)));
+	json_object_set_new(o, "knobs", show_knobs(&p->spec));
+	json_object_set_new(o, "driver", show_driver(&count));
+}
+
 static void show_tap(json_t *o, const struct net_port *p)
 {
 	set_text(o, "interface", p->spec.ifname);
@@ -116,6 +131,7 @@ static void show_tap(json_t *o, const struct net_port *p)
 
 static void (*const show_kind[SPEC_KINDS])(json_t *, const struct net_port *) = {
 	[SPEC_VHOST_USER] = show_vhost,
+	[SPEC_VIRTIO_USER] = show_virtio,
 	[SPEC_TAP] = show_tap,
 	[SPEC_DEVICE] = show_device,
 };

@@ -37,7 +37,7 @@ struct spec_key {
 	unsigned kinds; /* bit mask */
 	const char *name, *form;
 	value_fn parse;
-	size_t field; /* offset in struct spec */
+	size_t field, size; /* offset in struct spec, bytes */
 	uint64_t min, max;
 	const char *help;
 };
@@ -66,6 +66,26 @@ static int value_switch(struct spec_in *in, const struct spec_key *key, char *va
 	return 0;
 }
 
+/* Fields of 2, 4 and 8 bytes hold numbers. */
+static void number_store(void *field, size_t size, uint64_t n)
+{
+	if (size == sizeof(uint16_t))
+		*(uint16_t *)field = (uint16_t)n;
+	else if (size == sizeof(uint32_t))
+		*(uint32_t *)field = (uint32_t)n;
+	else
+		*(uint64_t *)field = n;
+}
+
+static uint64_t number_load(const void *field, size_t size)
+{
+	if (size == sizeof(uint16_t))
+		return *(const uint16_t *)field;
+	if (size == sizeof(uint32_t))
+		return *(const uint32_t *)field;
+	return *(const uint64_t *)field;
+}
+
 static int value_number(struct spec_in *in, const struct spec_key *key, char *value, void *field)
 {
 	char *end, right[64];
@@ -77,8 +97,60 @@ static int value_number(struct spec_in *in, const struct spec_key *key, char *va
 		(unsigned long long)key->min, (unsigned long long)key->max);
 	if (!isdigit((unsigned char)*value) || *end || errno || n < key->min || n > key->max)
 		return value_bad(in, key, value, right);
-	*(uint32_t *)field = (uint32_t)n;
+	number_store(field, key->size, n);
 	return 0;
+}
+
+static int value_power(struct spec_in *in, const struct spec_key *key, char *value, void *field)
+{
+	int r = value_number(in, key, value, field);
+
+	if (!r && number_load(field, key->size) & (number_load(field, key->size) - 1))
+		return value_bad(in, key, value, "must be a power of two, such as 256");
+	return r;
+}
+
+/* "16M": bytes, or with K, M, G. */
+static int value_size(struct spec_in *in, const struct spec_key *key, char *value, void *field)
+{
+	static const char units[] = "KMG", right[] = "must be a size such as 4096K, 16M or 1G";
+	unsigned shift = 0;
+	const char *unit;
+	char *end;
+	unsigned long long n;
+
+	errno = 0;
+	n = strtoull(value, &end, 10);
+	unit = *end ? strchr(units, *end) : NULL;
+	if (unit)
+		shift = 10 * (unsigned)(unit - units + 1);
+	if (!isdigit((unsigned char)*value) || errno || (*end && (!unit || end[1])))
+		return value_bad(in, key, value, right);
+	if (n > key->max >> shift || n << shift < key->min)
+		return value_bad(in, key, value, "must be from 1M to 4G");
+	number_store(field, key->size, n << shift);
+	return 0;
+}
+
+/* One of the words of the key's form; its place there is its number. */
+static int value_choice(struct spec_in *in, const struct spec_key *key, char *value, void *field)
+{
+	size_t len = strlen(value);
+	unsigned n = 0;
+	char right[64];
+
+	for (const char *word = key->form; word; n++) {
+		const char *bar = strchr(word, '|');
+		size_t l = bar ? (size_t)(bar - word) : strlen(word);
+
+		if (l == len && !memcmp(word, value, l)) {
+			number_store(field, key->size, n);
+			return 0;
+		}
+		word = bar ? bar + 1 : NULL;
+	}
+	snprintf(right, sizeof(right), "must be one of %s", key->form);
+	return value_bad(in, key, value, right);
 }
 
 static int value_mode(struct spec_in *in, const struct spec_key *key, char *value, void *field)
@@ -264,14 +336,18 @@ static int arg_name(struct spec_in *in, const char *arg)
 #define VHOST  (1u << SPEC_VHOST_USER)
 #define TAP    (1u << SPEC_TAP)
 #define DEVICE (1u << SPEC_DEVICE)
-#define ANY    (VHOST | TAP | DEVICE)
-#define AT(f)  offsetof(struct spec, f)
+#define VIRTIO (1u << SPEC_VIRTIO_USER)
+#define ANY    (VHOST | VIRTIO | TAP | DEVICE)
+#define AT(f)  offsetof(struct spec, f), sizeof(((struct spec *)0)->f)
 
 static const struct spec_kind_row kinds[SPEC_KINDS] = {
 	[SPEC_VHOST_USER] = {"vhost-user", "NAME|PATH",
 		"a virtual machine's socket; a bare NAME lies in the runtime folder, a slash makes "
 		"it a "
 		"path",
+		arg_socket},
+	[SPEC_VIRTIO_USER] = {"virtio-user", "NAME|PATH",
+		"a socket of another back-end: weft is the guest there, with its own driver",
 		arg_socket},
 	[SPEC_TAP] = {"tap", "IFNAME",
 		"a network interface of the host, made if it is not there and brought up",
@@ -295,6 +371,31 @@ static const struct spec_key keys[] = {
 		"the address offered to the guest; default: made from the names"},
 	{VHOST, "mode", "OCTAL", value_mode, AT(mode), 0, 0, "of the socket file; default 0600"},
 	{VHOST, "group", "GROUP", value_group, AT(group), 0, 0, "of the socket file"},
+	{VIRTIO, "server", "on|off", value_switch, AT(server), 0, 0,
+		"on: listen; default off: connect, and again when it ends"},
+	{VIRTIO, "mac", "ADDRESS", value_mac, AT(mac), 0, 0,
+		"default: the one that the device offers"},
+	{VIRTIO, "rxbuf", "page|mtu|mtu+hdr|auto", value_choice, AT(drv.rxbuf), 0, 0,
+		"receive buffers: a page; the MTU without (a fault of 2013) or with the header; by "
+		"the average length"},
+	{VIRTIO, "coalesce", "on|off", value_switch, AT(drv.coalesce), 0, 0,
+		"adjacent buffers of a packet become one fragment"},
+	{VIRTIO, "copybreak", "BYTES", value_number, AT(drv.copybreak), 0, 2048,
+		"received packets this short are copied out of their buffer"},
+	{VIRTIO, "inline", "on|off", value_switch, AT(drv.inline_header), 0, 0,
+		"the virtio header goes into the packet's headroom"},
+	{VIRTIO, "headroom", "BYTES", value_number, AT(drv.headroom), 0, 2047,
+		"free bytes before the head of packets"},
+	{VIRTIO, "indirect", "auto|always|never", value_choice, AT(drv.indirect), 0, 0,
+		"when a packet takes an indirect descriptor table"},
+	{VIRTIO, "order", "0..4", value_number, AT(drv.order), 0, CHUNK_ORDERS - 1,
+		"packets that are copied lie in chunks of 4096 << order bytes"},
+	{VIRTIO, "rxorder", "0..4", value_number, AT(drv.rx_order), 0, CHUNK_ORDERS - 1,
+		"receive buffers are cut from chunks of 4096 << order bytes"},
+	{VIRTIO, "ring", "2..1024", value_power, AT(drv.ring_size), 2, 1024,
+		"entries of each ring, a power of two"},
+	{VIRTIO, "memory", "SIZE", value_size, AT(drv.memory), 1 << 20, UINT64_C(4) << 30,
+		"shared memory of the driver, such as 16M"},
 	{TAP, "netns", "NAME|PID|PATH", value_text, AT(netns), 0, 0,
 		"network namespace of the interface; default: weft's own"},
 	{TAP, "ip", "ADDR/LEN+...", value_list, AT(addr), 0, 0, "addresses to set, v4 or v6"},
@@ -412,6 +513,7 @@ static int spec_read(struct spec_in *in, char *text)
 	r = kind_find(in, part);
 	if (r)
 		return r;
+	s->server = s->kind == SPEC_VHOST_USER;
 	if (!arg || !*arg)
 		return err_set(in->err, EINVAL, "%s: needs %s: %s:%s", in->kind, kinds[s->kind].arg,
 			in->kind, kinds[s->kind].arg);
@@ -423,7 +525,7 @@ static int spec_read(struct spec_in *in, char *text)
 	r = kinds[s->kind].parse_arg(in, arg);
 	if (r)
 		return r;
-	if (s->kind != SPEC_TAP) {
+	if (spec_offers_mac(s->kind)) {
 		if (!memcmp(s->mac, none, 6))
 			port_mac_of_name(in->ctx->net, s->name, s->mac);
 		if (!s->mtu)
@@ -438,7 +540,8 @@ int spec_parse(struct spec *s, const char *text, const struct spec_ctx *ctx, str
 	size_t len = strlen(text) + 1, room = strlen(ctx->cwd) + len + 1;
 	int r;
 
-	*s = (struct spec){.server = true, .mode = 0600, .group = (gid_t)-1};
+	*s = (struct spec){.mode = 0600, .group = (gid_t)-1};
+	vdrv_config_init(&s->drv);
 	s->store = malloc(len + room);
 	if (!s->store)
 		return err_set(err, ENOMEM, "no memory");
@@ -455,6 +558,49 @@ void spec_fini(struct spec *s)
 {
 	free(s->store);
 	s->store = NULL;
+}
+
+void spec_driver(const struct spec *s, struct vdrv_config *c)
+{
+	*c = s->drv;
+	c->path = s->path;
+	c->server = s->server;
+	c->off = s->off;
+	c->mtu = (uint16_t)s->mtu;
+	memcpy(c->mac, s->mac, sizeof(c->mac));
+}
+
+static const char *knob_text(const struct spec_key *key, const void *field, char text[32])
+{
+	const char *word = key->form, *bar;
+
+	if (key->parse == value_switch)
+		return *(const bool *)field ? "on" : "off";
+	if (key->parse != value_choice) {
+		snprintf(text, 32, "%llu", (unsigned long long)number_load(field, key->size));
+		return text;
+	}
+	for (uint64_t n = number_load(field, key->size); n && word; n--) {
+		bar = strchr(word, '|');
+		word = bar ? bar + 1 : NULL;
+	}
+	bar = word ? strchr(word, '|') : NULL;
+	snprintf(text, 32, "%.*s", bar ? (int)(bar - word) : 31, word ? word : "?");
+	return text;
+}
+
+void spec_knobs(const struct spec *s,
+	void (*knob)(void *ctx, const char *name, const char *value, const char *help), void *ctx)
+{
+	const size_t first = offsetof(struct spec, drv), last = first + sizeof(s->drv);
+	char text[32];
+
+	for (unsigned i = 0; i < N_KEYS; i++) {
+		if (keys[i].field < first || keys[i].field >= last)
+			continue;
+		knob(ctx, keys[i].name, knob_text(&keys[i], (const char *)s + keys[i].field, text),
+			keys[i].help);
+	}
 }
 
 void spec_explain(void (*line)(void *ctx, const char *term, const char *help), void *ctx)

@@ -14,8 +14,9 @@
 
 #include "base/err.h"
 #include "base/limits.h"
+#include "port/vdrv.h"
 
-enum spec_kind { SPEC_VHOST_USER, SPEC_TAP, SPEC_DEVICE, SPEC_KINDS };
+enum spec_kind { SPEC_VHOST_USER, SPEC_VIRTIO_USER, SPEC_TAP, SPEC_DEVICE, SPEC_KINDS };
 
 #define SPEC_PATH   108 /* bytes of a socket's path with its NUL: sockaddr_un */
 #define SPEC_IFNAME 16
@@ -24,7 +25,7 @@ enum spec_kind { SPEC_VHOST_USER, SPEC_TAP, SPEC_DEVICE, SPEC_KINDS };
 struct spec {
 	enum spec_kind kind;
 	char name[NAME_LEN];
-	char path[SPEC_PATH];     /* vhost-user: absolute */
+	char path[SPEC_PATH];     /* vhost-user, virtio-user: absolute */
 	char ifname[SPEC_IFNAME]; /* tap */
 	bool server;
 	uint8_t mac[6];
@@ -35,6 +36,7 @@ struct spec {
 	const char *netns;                /* NULL: ours */
 	const char *addr[SPEC_ADDRS + 1]; /* NULL-terminated */
 	const char *pcap;                 /* NULL: none; absolute */
+	struct vdrv_config drv;           /* virtio-user: the knobs; the rest is above */
 	char *store;                      /* what the pointers above point into */
 };
 
@@ -49,6 +51,15 @@ int spec_parse(struct spec *, const char *text, const struct spec_ctx *, struct 
 void spec_fini(struct spec *);
 
 const char *spec_kind_name(enum spec_kind);
+static inline bool spec_offers_mac(enum spec_kind k) /* to a driver: it is unique in a network */
+{
+	return k == SPEC_VHOST_USER || k == SPEC_DEVICE;
+}
+/* What a virtio-user port's driver is to be opened with; points into `spec`. */
+void spec_driver(const struct spec *, struct vdrv_config *);
+/* Every key of a driver that is a knob, with its value in `spec`, as a user would write them. */
+void spec_knobs(const struct spec *,
+	void (*knob)(void *ctx, const char *name, const char *value, const char *help), void *ctx);
 
 /* The grammar for people, one line per kind and key: `line(ctx, term, help)`. */
 void spec_explain(void (*line)(void *ctx, const char *term, const char *help), void *ctx);

@@ -86,6 +86,49 @@ static void test_everything(void **state)
 	spec_fini(&s);
 }
 
+static void remember(void *text, const char *name, const char *value, const char *help)
+{
+	assert_true(help[0]);
+	sprintf((char *)text + strlen(text), "%s=%s ", name, value);
+}
+
+static void test_driver(void **state)
+{
+	struct spec s = parse("virtio-user:/x/peer.sock");
+	struct vdrv_config c;
+	char text[400] = "";
+
+	(void)state;
+	assert_int_equal(s.kind, SPEC_VIRTIO_USER);
+	assert_string_equal(s.name, "peer");
+	assert_false(s.server);
+	assert_int_equal(s.mtu, 0);
+	spec_knobs(&s, remember, text);
+	assert_string_equal(text,
+		"rxbuf=auto coalesce=on copybreak=128 inline=on headroom=16 indirect=auto "
+		"order=3 rxorder=3 ring=256 memory=16777216 ");
+	spec_fini(&s);
+
+	s = parse("virtio-user:/y,server=on,mac=52:54:00:00:00:01,mtu=9000,off=event_idx,"
+		  "rxbuf=mtu+hdr,coalesce=off,copybreak=0,inline=off,headroom=64,indirect=never,"
+		  "order=0,rxorder=1,ring=1024,memory=4M");
+	spec_driver(&s, &c);
+	assert_string_equal(c.path, "/y");
+	assert_true(c.server);
+	assert_true(c.off == VNET_BIT(EVENT_IDX));
+	assert_int_equal(c.mtu, 9000);
+	assert_int_equal(c.mac[5], 1);
+	assert_int_equal(c.rxbuf, VDRV_RXBUF_MTU_HDR);
+	assert_int_equal(c.indirect, VQ_INDIRECT_NEVER);
+	assert_int_equal(c.memory, 4 << 20);
+	text[0] = 0;
+	spec_knobs(&s, remember, text);
+	assert_string_equal(text,
+		"rxbuf=mtu+hdr coalesce=off copybreak=0 inline=off headroom=64 indirect=never "
+		"order=0 rxorder=1 ring=1024 memory=4194304 ");
+	spec_fini(&s);
+}
+
 static void test_paths(void **state)
 {
 	static const struct {
@@ -112,8 +155,8 @@ static void test_paths(void **state)
 /* text, then what its line must name: the value and what would be right */
 static const char *const mistakes[][3] = {
 	{"vhost-usr:a", "'vhost-usr'", "did you mean 'vhost-user'"},
-	{"bridge:a", "'bridge'", "known: vhost-user, tap"},
-	{"", "''", "known: vhost-user, tap"},
+	{"bridge:a", "'bridge'", "known: vhost-user, virtio-user, tap"},
+	{"", "''", "known: vhost-user, virtio-user, tap"},
 	{"vhost-user", "needs NAME|PATH", "vhost-user:NAME|PATH"},
 	{"vhost-user:", "needs NAME|PATH", "vhost-user:"},
 	{"tap:", "needs IFNAME", "tap:IFNAME"},
@@ -154,6 +197,20 @@ static const char *const mistakes[][3] = {
 	{"tap:t,ip=10.0.0.1", "ip=10.0.0.1", "/24"},
 	{"tap:t,ip=", "ip=", "/24"},
 	{"tap:t,netns=", "netns=", "not be empty"},
+	{"virtio-user:/a,rxbuf=huge", "rxbuf=huge", "page|mtu|mtu+hdr|auto"},
+	{"virtio-user:/a,rxbuf=", "rxbuf=", "page|mtu|mtu+hdr|auto"},
+	{"virtio-user:/a,indirect=alway", "indirect=alway", "auto|always|never"},
+	{"virtio-user:/a,ring=3", "ring=3", "power of two"},
+	{"virtio-user:/a,ring=1", "ring=1", "2 to 1024"},
+	{"virtio-user:/a,ring=2048", "ring=2048", "2 to 1024"},
+	{"virtio-user:/a,order=5", "order=5", "0 to 4"},
+	{"virtio-user:/a,memory=16X", "memory=16X", "16M"},
+	{"virtio-user:/a,memory=16MB", "memory=16MB", "16M"},
+	{"virtio-user:/a,memory=1K", "memory=1K", "from 1M to 4G"},
+	{"virtio-user:/a,memory=99999999999G", "memory=99999999999G", "4G"},
+	{"virtio-user:/a,inline=1", "inline=1", "on or off"},
+	{"virtio-user:/a,mode=0600", "'mode'", "another kind"},
+	{"vhost-user:a,rxbuf=page", "'rxbuf'", "another kind"},
 	{"tap:t,mac=52:54:00:12:34:56", "another kind of port has the key 'mac'", "known: name"},
 };
 
@@ -197,8 +254,9 @@ static void test_too_long(void **state)
 /* Whatever comes: an answer, a line, no crash. */
 static void test_random(void **state)
 {
-	static const char *const bits[] = {"vhost-user", "tap", ":", ",", "=", "mtu", "off", "a",
-		"/", "+", ",,", "ip", "name", "9", "\xff", "mac", "on", "server", " "};
+	static const char *const bits[] = {"vhost-user", "tap", "virtio-user", "ring", "memory",
+		"rxbuf", "1M", ":", ",", "=", "mtu", "off", "a", "/", "+", ",,", "ip", "name", "9",
+		"\xff", "mac", "on", "server", " "};
 	const char *env = getenv("SEED");
 	uint64_t seed = env ? strtoull(env, NULL, 0) : (uint64_t)clock_now();
 	struct rand r;
@@ -233,7 +291,8 @@ static void test_explain(void **state)
 
 	(void)state;
 	spec_explain(count_line, &count);
-	assert_int_equal(count, 2 + 1 + 10);
+	/* kinds, a heading; keys of any port, of each kind */
+	assert_int_equal(count, 3 + 1 + 4 + 4 + 12 + 2);
 }
 
 int main(void)
@@ -241,6 +300,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_defaults),
 		cmocka_unit_test(test_everything),
+		cmocka_unit_test(test_driver),
 		cmocka_unit_test(test_paths),
 		cmocka_unit_test(test_mistakes),
 		cmocka_unit_test(test_too_long),

@@ -74,16 +74,21 @@ int weft_net_fd(const struct weft_net *w)
 	return w->net.loop.epfd;
 }
 
-int64_t weft_net_timeout_ns(const struct weft_net *w)
+int64_t weft_loop_timeout(const struct loop *loop)
 {
-	nsec_t at = loop_deadline(&w->net.loop), now;
+	nsec_t at = loop_deadline(loop), now;
 
-	if (!TAILQ_EMPTY(&w->net.loop.tasks))
+	if (!TAILQ_EMPTY(&loop->tasks))
 		return 0;
 	if (at == NSEC_NEVER)
 		return -1;
 	now = clock_now();
 	return at > now ? at - now : 0;
+}
+
+int64_t weft_net_timeout_ns(const struct weft_net *w)
+{
+	return weft_loop_timeout(&w->net.loop);
 }
 
 int weft_net_dispatch(struct weft_net *w, int wait)

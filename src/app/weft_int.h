@@ -16,5 +16,7 @@ struct weft_net {
 
 /* Pass `r` on, and the text to a caller who wants it. */
 int weft_tell(int r, const struct err *, char *err);
+/* How long its owner may sleep: see weft_net_timeout_ns. */
+int64_t weft_loop_timeout(const struct loop *);
 
 #endif

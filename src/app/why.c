@@ -10,6 +10,7 @@
 #include "app/cmd.h"
 #include "app/show.h"
 #include "fabric/fdb.h"
+#include "port/vdrv.h"
 #include "port/vhost_be.h"
 
 static const struct {
@@ -28,17 +29,21 @@ static const struct {
 /* The features under which the driver behind the port works. */
 static uint64_t why_features(const struct net_port *p)
 {
+	if (p->kind == SPEC_VIRTIO_USER)
+		return vdrv_features(p->port);
 	if (p->kind != SPEC_TAP)
 		return vdev_of_port(p->port)->features;
 	return vnet_features_close(vnet_features_all() & ~p->spec.off);
 }
 
-/* ACCEPT_* bits that the port's driver may send and the other's does not take. */
+/* ACCEPT_* bits of what may come from the port and the other's driver does not take. */
 static unsigned why_fitted(const struct net_port *from, const struct net_port *to)
 {
 	uint64_t features = why_features(from);
 	unsigned emits = features & VNET_BIT(CSUM) ? ACCEPT_CSUM : 0;
 
+	if (from->kind == SPEC_VIRTIO_USER) /* we are the driver: what comes, we said we take */
+		return vnet_accepts(features) & ~to->port->accepts;
 	for (unsigned i = 0; i < N_GSO; i++) {
 		if (features & gso[i].feature)
 			emits |= gso[i].accept;
@@ -89,14 +94,21 @@ static unsigned why_addresses(FILE *f, struct net *net, const struct net_port *p
 	return n;
 }
 
+static const char *why_last_end(const struct net_port *p)
+{
+	if (p->kind == SPEC_VHOST_USER)
+		return vhost_be_last_end(p->port);
+	return p->kind == SPEC_VIRTIO_USER ? vdrv_last_end(p->port) : "";
+}
+
 static void why_port(FILE *f, struct net *net, const struct net_port *p)
 {
 	char text[512];
 
 	fprintf(f, "%s:\n  link: %s%s%s\n", p->port->name, p->port->link ? "up" : "down",
 		p->port->link ? "" : ": ", net_port_missing(p));
-	if (p->kind == SPEC_VHOST_USER && *vhost_be_last_end(p->port))
-		fprintf(f, "  last session ended: %s\n", vhost_be_last_end(p->port));
+	if (*why_last_end(p))
+		fprintf(f, "  last session ended: %s\n", why_last_end(p));
 	vnet_features_text(why_features(p), text, sizeof(text));
 	fprintf(f, "  features: %s\n", *text ? text : "none, the driver has not said");
 	fprintf(f, "  addresses: ");

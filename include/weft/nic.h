@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * weft_nic: a network card for a plain process: the driver's side of virtio-net on a vhost-user socket
+ * of weft or of any other back-end. Packets are sent and received in batches and never copied: their
+ * bytes lie in memory that the NIC shares with the back-end.
+ *
+ *	struct weft_nic *nic;
+ *	struct weft_pkt *pkt[32];
+ *
+ *	weft_nic_open(&nic, "/run/lab/a.sock,rxbuf=auto", err);
+ *	for (;;) {
+ *		weft_nic_dispatch(nic, 1);
+ *		while ((n = weft_nic_receive(nic, pkt, 32)))
+ *			for each: weft_pkt_pieces(), weft_pkt_free()
+ *	}
+ *
+ * Or poll weft_nic_fd() for reading, at most for weft_nic_timeout_ns(), and dispatch without waiting.
+ * A NIC and its packets belong to one thread at a time.
+ */
+#ifndef WEFT_NIC_H
+#define WEFT_NIC_H
+
+#include <sys/uio.h>
+#include <weft/weft.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct weft_nic;
+struct weft_pkt;
+
+/* What is left to do for a packet, in the words of virtio. All zero: nothing. [VIRTIO 1.2 5.1.6] */
+struct weft_offload {
+	uint8_t flags; /* 1: the checksum is to be finished; 2 (received): it has been checked */
+	uint8_t gso;   /* 0 none, 1 TCP over IPv4, 4 TCP over IPv6, 5 UDP; with 0x80: ECN */
+	uint16_t gso_size, csum_start, csum_offset;
+	uint16_t hdr_len; /* a hint */
+};
+
+/*
+ * `options`: PATH[,key=value]... as for a virtio-user port in weft(1); a bare NAME is that port's
+ * socket of the network "default". What the back-end offers and `off=` does not exclude is used: to
+ * get whole checksums and frames within the MTU, say off=guest_csum. The session comes and goes by
+ * itself; nothing is received and nothing taken for sending while it is down.
+ */
+WEFT_API int weft_nic_open(struct weft_nic **, const char *options, char *err);
+/* Its packets have been freed or sent before. NULL is fine. */
+WEFT_API void weft_nic_close(struct weft_nic *);
+
+/* As those of a network (weft/weft.h). */
+WEFT_API int weft_nic_fd(const struct weft_nic *);
+WEFT_API int64_t weft_nic_timeout_ns(const struct weft_nic *);
+WEFT_API int weft_nic_dispatch(struct weft_nic *, int wait);
+
+WEFT_API int weft_nic_up(const struct weft_nic *);                   /* the session is up */
+WEFT_API const char *weft_nic_down_reason(const struct weft_nic *);  /* of the last one, or "" */
+WEFT_API void weft_nic_mac(const struct weft_nic *, uint8_t mac[6]); /* while up */
+WEFT_API uint32_t weft_nic_mtu(const struct weft_nic *);
+/* Knobs and counters as JSON; free it with free(). NULL: no memory. */
+WEFT_API char *weft_nic_show(struct weft_nic *);
+
+/*
+ * Up to `max` packets, which are the caller's until weft_pkt_free(). 0: none now, and weft_nic_fd() will
+ * be readable when one comes. A packet that is held keeps the memory it lies in.
+ */
+WEFT_API unsigned weft_nic_receive(struct weft_nic *, struct weft_pkt **, unsigned max);
+/*
+ * Send from the front; returns how many were taken, which are the NIC's. Fewer than `n`: there is no
+ * room now, and weft_nic_fd() will be readable when there is. Notifies the back-end at most once.
+ */
+WEFT_API unsigned weft_nic_send(struct weft_nic *, struct weft_pkt **, unsigned n);
+
+/* A packet of one piece of `len` bytes, 1 to 63000; *data is the piece. NULL: no memory now. */
+WEFT_API struct weft_pkt *weft_pkt_new(struct weft_nic *, uint32_t len, void **data);
+/* A further piece of `len` bytes, 1 to 65536, behind the others; at most 17. NULL: no memory now. */
+WEFT_API void *weft_pkt_append(struct weft_pkt *, uint32_t len);
+WEFT_API void weft_pkt_free(struct weft_pkt *); /* NULL is fine */
+
+/* Read and written in place; a new packet's is zero. */
+WEFT_API struct weft_offload *weft_pkt_offload(struct weft_pkt *);
+WEFT_API uint32_t weft_pkt_len(const struct weft_pkt *);
+/* How many pieces it is in, of which the first `max` are stored. */
+WEFT_API unsigned weft_pkt_pieces(const struct weft_pkt *, struct iovec *, unsigned max);
+/* Copy up to `len` bytes from `offset` on; returns how many there were. */
+WEFT_API uint32_t weft_pkt_copy(const struct weft_pkt *, uint32_t offset, void *to, uint32_t len);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
