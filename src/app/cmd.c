@@ -50,6 +50,29 @@ const struct cmd cmds[] = {
 		"direction, and\n"
 		"why the last frame was dropped.",
 		2, 2, false, word_why, {{0}}},
+	{"bench", "pktgen|rx", "measure the driver, the network and the way between them",
+		"pktgen sends through a network in this process to a receiver in this process, or "
+		"into\n"
+		"the socket of another back-end; rx receives there. Frames above the MTU are TCP\n"
+		"super-packets. Every knob of the driver is an option; all are printed with the "
+		"result.",
+		1, 1, true, word_bench,
+		{{"--size", "64..65535", "bytes of a frame; default 64"},
+			{"-t", "SECONDS", "how long; default 5"},
+			{"--packets", "N", "stop after N packets"},
+			{"--via", "PORT", "virtio-user:PATH,...: one end only, on that socket"},
+			{"--json", NULL, "for programs"}, {"--mtu", "BYTES", "default 1500"},
+			{"--off", "FEATURE+...", "virtio features not to use"},
+			{"--rxbuf", "page|mtu|mtu+hdr|auto", "receive buffers"},
+			{"--coalesce", "on|off", "adjacent buffers become one fragment"},
+			{"--copybreak", "BYTES", "so short a packet is copied out of its buffer"},
+			{"--inline", "on|off", "the header in the headroom"},
+			{"--headroom", "BYTES", "before the head of packets"},
+			{"--indirect", "auto|always|never", "descriptor tables"},
+			{"--order", "0..4", "of the payload's chunks"},
+			{"--rxorder", "0..4", "of the receive buffers' chunks"},
+			{"--ring", "2..1024", "entries of the rings"},
+			{"--memory", "SIZE", "of each driver"}}},
 	{"stop", "", "end the running network",
 		"Returns when its sockets are removed and its name is free again.", 0, 0, false,
 		word_stop, {{0}}},

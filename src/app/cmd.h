@@ -18,7 +18,7 @@
 #define CMD_MISTAKE 2 /* the user must change something; err says what */
 #define CMD_LATER   3 /* the answer comes later, by the control socket's client */
 
-#define CMD_OPTS 4
+#define CMD_OPTS 20
 #define CMD_ARGS 160 /* words after the command's own: PORTS_MAX ports and some */
 
 struct ctl;
@@ -78,6 +78,7 @@ int word_show(struct cmd_call *);
 int word_wait(struct cmd_call *);
 int word_args(struct cmd_call *);
 int word_why(struct cmd_call *);
+int word_bench(struct cmd_call *);
 int word_stop(struct cmd_call *);
 int word_help(struct cmd_call *);
 int word_version(struct cmd_call *);

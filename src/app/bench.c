@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * bench: the word `weft bench`: its options become the words of a port, its results JSON, and that
+ * becomes text for people.
+ */
+#include <ctype.h>
+#include <errno.h>
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "app/bench_run.h"
+#include "app/cmd.h"
+#include "app/words.h"
+
+/* Places in the table of options; from OPT_KNOB on they are keys of a virtio-user port. */
+enum { OPT_SIZE, OPT_TIME, OPT_PACKETS, OPT_VIA, OPT_JSON, OPT_MTU, OPT_KNOB };
+
+static int option_number(struct cmd_call *call, unsigned i, uint32_t min, uint32_t max, uint32_t *n,
+	uint32_t otherwise)
+{
+	int r = cmd_number(call, i, max, n, otherwise);
+
+	if (!r && *n < min)
+		r = err_set(&call->err, EINVAL, "bench: %s %u: must be a number from %u to %u",
+			call->cmd->opt[i].name, *n, min, max);
+	return r;
+}
+
+/* "2", "0.5" */
+static int option_time(struct cmd_call *call, nsec_t *time)
+{
+	const char *text = call->opt[OPT_TIME] ? call->opt[OPT_TIME] : "5";
+	char *end;
+	double sec = strtod(text, &end);
+
+	if (!isdigit((unsigned char)*text) || *end || sec <= 0 || sec > 86400)
+		return err_set(&call->err, EINVAL,
+			"bench: -t %.60s: must be seconds, such as 10 or 0.5", text);
+	*time = (nsec_t)(sec * (double)NSEC_PER_SEC);
+	return 0;
+}
+
+/* ",rxbuf=page,order=0" of all knobs given; a comma inside a value is doubled. */
+static char *option_knobs(const struct cmd_call *call)
+{
+	size_t size = 1;
+	char *text, *at;
+
+	for (unsigned i = OPT_KNOB; i < CMD_OPTS; i++)
+		size += call->opt[i] ? 2 * strlen(call->opt[i]) + 32 : 0;
+	text = at = malloc(size);
+	if (!text)
+		return NULL;
+	*at = 0;
+	for (unsigned i = OPT_KNOB; i < CMD_OPTS; i++) {
+		if (!call->opt[i])
+			continue;
+		at += sprintf(at, ",%s=", call->cmd->opt[i].name + 2);
+		for (const char *c = call->opt[i]; *c; c++) {
+			*at++ = *c;
+			if (*c == ',')
+				*at++ = ',';
+		}
+		*at = 0;
+	}
+	return text;
+}
+
+static int bench_options(struct cmd_call *call, struct bench_config *c)
+{
+	static const char *const kinds[] = {"pktgen", "rx"};
+	char hint[160];
+	uint32_t packets;
+
+	c->receive = !strcmp(call->arg[0], "rx");
+	c->send = !strcmp(call->arg[0], "pktgen");
+	if (!c->receive && !c->send)
+		return err_set(&call->err, EINVAL, "bench: '%.60s' is not a benchmark%s",
+			call->arg[0], words_hint(hint, sizeof(hint), call->arg[0], kinds, 2));
+	c->via = call->opt[OPT_VIA];
+	if (c->receive && !c->via)
+		return err_set(&call->err, EINVAL,
+			"bench: rx needs --via virtio-user:PATH, a socket where packets arrive; "
+			"pktgen alone has both ends");
+	if (option_number(call, OPT_SIZE, BENCH_SIZE_MIN, BENCH_SIZE_MAX, &c->size, 64) ||
+		option_number(call, OPT_MTU, ETH_MTU_MIN, ETH_MTU_MAX, &c->mtu, 1500) ||
+		option_number(call, OPT_PACKETS, 1, UINT32_MAX, &packets, 1) ||
+		option_time(call, &c->time))
+		return -EINVAL;
+	if (call->opt[OPT_PACKETS]) {
+		c->packets = packets;
+		if (!call->opt[OPT_TIME])
+			c->time = 3600 * NSEC_PER_SEC;
+	}
+	return 0;
+}
+
+/* results */
+
+static void set_num(json_t *o, const char *key, uint64_t n)
+{
+	json_object_set_new(o, key, json_integer((json_int_t)n));
+}
+
+static void set_real(json_t *o, const char *key, double x)
+{
+	json_object_set_new(o, key, json_real(x));
+}
+
+static json_t *bench_json(const struct bench *b, const char *word)
+{
+	const struct bench_end *end =
+		b->rx.port ? &b->rx : &b->tx; /* what arrived is what counts */
+	double sec = (double)(b->ended - b->begun) / (double)NSEC_PER_SEC;
+	double packets = (double)end->packets;
+	json_t *o = json_object();
+
+	json_object_set_new(o, "benchmark", json_string(word));
+	set_num(o, "size", b->config.size);
+	set_num(o, "mtu", b->config.mtu);
+	json_object_set_new(o, "via", json_string(b->config.via ? b->config.via : ""));
+	json_object_set_new(o, "knobs", show_knobs(&end->spec));
+	set_real(o, "seconds", sec);
+	if (b->tx.port)
+		set_num(o, "sent", b->tx.packets);
+	if (b->rx.port)
+		set_num(o, "received", b->rx.packets);
+	if (b->tx.port && b->rx.port)
+		set_num(o, "lost", b->tx.packets - b->rx.packets);
+	set_real(o, "packets_per_second", sec > 0 ? packets / sec : 0);
+	set_real(o, "gbit_per_second", sec > 0 ? (double)end->bytes * 8 / sec / 1e9 : 0);
+	set_real(o, "ns_per_packet", packets > 0 ? sec * 1e9 / packets : 0);
+	if (b->tx.port)
+		json_object_set_new(o, "sender", show_driver(&b->tx.count));
+	if (b->rx.port)
+		json_object_set_new(o, "receiver", show_driver(&b->rx.count));
+	set_num(o, "network_drops", b->drops);
+	return o;
+}
+
+static double real_of(const json_t *o, const char *key)
+{
+	return json_number_value(json_object_get(o, key));
+}
+
+/* The counters that are not 0, a few on a line. */
+static void print_counters(FILE *f, const char *title, const json_t *side)
+{
+	const char *key;
+	json_t *value;
+	unsigned n = 0;
+
+	if (!side)
+		return;
+	fprintf(f, "%s:", title);
+	json_object_foreach((json_t *)(uintptr_t)side, key, value)
+	{
+		if (json_is_array(value)) {
+			fprintf(f, "%s%s", n++ % 4 ? "  " : "\n  ", key);
+			for (size_t i = 0; i < json_array_size(value); i++)
+				fprintf(f, "%c%lld", i ? '/' : ' ',
+					(long long)json_integer_value(json_array_get(value, i)));
+		} else if (json_is_real(value) && json_number_value(value) != 0) {
+			fprintf(f, "%s%s %.3f", n++ % 4 ? "  " : "\n  ", key,
+				json_number_value(value));
+		} else if (json_integer_value(value)) {
+			fprintf(f, "%s%s %lld", n++ % 4 ? "  " : "\n  ", key,
+				(long long)json_integer_value(value));
+		}
+	}
+	fputc('\n', f);
+}
+
+static void bench_text(FILE *f, const json_t *o)
+{
+	static const char *const counts[] = {"sent", "received", "lost", "network_drops"};
+	const char *key;
+	json_t *value;
+
+	fprintf(f, "%s %.0f bytes: %.3f Mpps, %.2f Gbit/s, %.0f ns per packet, %.2f s\n",
+		json_string_value(json_object_get(o, "benchmark")), real_of(o, "size"),
+		real_of(o, "packets_per_second") / 1e6, real_of(o, "gbit_per_second"),
+		real_of(o, "ns_per_packet"), real_of(o, "seconds"));
+	for (unsigned i = 0; i < sizeof(counts) / sizeof(counts[0]); i++) {
+		if (json_object_get(o, counts[i]))
+			fprintf(f, "%s%s %.0f", i ? ", " : "", counts[i], real_of(o, counts[i]));
+	}
+	fprintf(f, "\nmtu=%.0f", real_of(o, "mtu"));
+	json_object_foreach(json_object_get(o, "knobs"), key, value)
+		fprintf(f, " %s=%s", key, json_string_value(value));
+	fputc('\n', f);
+	print_counters(f, "sender", json_object_get(o, "sender"));
+	print_counters(f, "receiver", json_object_get(o, "receiver"));
+}
+
+static int bench_measure(struct cmd_call *call, const struct bench_config *c)
+{
+	struct bench *b = malloc(sizeof(*b));
+	json_t *o;
+	int r;
+
+	if (!b)
+		return err_set(&call->err, ENOMEM, "no memory");
+	r = bench_init(b, c, &call->err);
+	if (r)
+		goto free_bench;
+	r = bench_run(b, &call->err);
+	if (!r) {
+		o = bench_json(b, call->arg[0]);
+		if (call->opt[OPT_JSON]) {
+			json_dumpf(o, call->out, JSON_INDENT(2) | JSON_REAL_PRECISION(9));
+			fputc('\n', call->out);
+		} else {
+			bench_text(call->out, o);
+		}
+		json_decref(o);
+	}
+	bench_fini(b);
+free_bench:
+	free(b);
+	return r;
+}
+
+int word_bench(struct cmd_call *call)
+{
+	struct bench_config c = {.cwd = call->cwd};
+	char *knobs;
+	int r = bench_options(call, &c);
+
+	if (r)
+		return CMD_MISTAKE;
+	knobs = option_knobs(call);
+	if (!knobs) {
+		err_set(&call->err, ENOMEM, "no memory");
+		return CMD_MISTAKE;
+	}
+	c.knobs = knobs;
+	r = bench_measure(call, &c);
+	free(knobs);
+	return r == -ETIMEDOUT ? CMD_FAILED : r ? CMD_MISTAKE : CMD_DONE;
+}

@@ -1,0 +1,377 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * bench_run: set-up of the ends, and the turns: send a batch, let the network work, receive all. A
+ * turn in which nothing moved arms both ends and sleeps, if the loop has nothing to do either.
+ *
+ * What is counted begins when the links are up and the network has learned where the receiver is,
+ * and ends with the last packet that arrived.
+ */
+#include "app/bench_run.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "wire/eth.h"
+
+#define LINK_WAIT    (5 * NSEC_PER_SEC)
+#define DRAIN        (200 * NSEC_PER_MSEC) /* for what is still under way at the end */
+#define NAP_MS       10
+#define WINDOW_BYTES (256 * 1024)
+#define POLL_US      100 /* of the network between: as a network with traffic does */
+
+/* set-up */
+
+static int end_open(
+	struct bench *b, struct bench_end *end, const char *name, const char *text, struct err *err)
+{
+	struct spec_ctx where = {.net = "bench", .rundir = b->net.rundir, .cwd = b->config.cwd};
+	struct vdrv_config config;
+	int r = spec_parse(&end->spec, text, &where, err);
+
+	if (r)
+		return r;
+	if (end->spec.kind != SPEC_VIRTIO_USER)
+		return err_set(err, EINVAL,
+			"bench: %s is a %s port; --via takes a virtio-user one: virtio-user:PATH",
+			end->spec.name, spec_kind_name(end->spec.kind));
+	spec_driver(&end->spec, &config);
+	return vdrv_open(&end->port, name, &config, &b->net.loop, &b->net.log, err);
+}
+
+/* One end of the network that is here, and the driver on its other side. */
+static int end_pair(struct bench *b, struct bench_end *end, const char *name, struct err *err)
+{
+	const char *knobs = b->config.knobs;
+	size_t size = strlen(knobs) + 160;
+	char *text = malloc(size);
+	int r;
+
+	if (!text)
+		return err_set(err, ENOMEM, "no memory");
+	snprintf(text, size, "vhost-user:%s/%s.sock,mtu=%u", b->dir, name, b->config.mtu);
+	r = net_add(&b->net, text, "/", err);
+	if (!r) {
+		snprintf(text, size, "virtio-user:%s/%s.sock,mtu=%u%s", b->dir, name, b->config.mtu,
+			knobs);
+		r = end_open(b, end, name, text, err);
+	}
+	free(text);
+	return r;
+}
+
+static int ends_open(struct bench *b, struct err *err)
+{
+	const struct bench_config *c = &b->config;
+	struct bench_end *end = c->send ? &b->tx : &b->rx;
+	char *text;
+	int r;
+
+	if (c->via) {
+		text = malloc(strlen(c->via) + strlen(c->knobs) + 1);
+		if (!text)
+			return err_set(err, ENOMEM, "no memory");
+		strcpy(stpcpy(text, c->via), c->knobs);
+		r = end_open(b, end, c->send ? "send" : "receive", text, err);
+		free(text);
+		return r;
+	}
+	strcpy(b->dir, "/tmp/weft-bench-XXXXXX");
+	if (!mkdtemp(b->dir)) {
+		r = err_set(err, errno, "cannot make a folder for sockets in /tmp: %s",
+			strerror(errno));
+		b->dir[0] = 0;
+		return r;
+	}
+	r = end_pair(b, &b->tx, "send", err);
+	return r ? r : end_pair(b, &b->rx, "receive", err);
+}
+
+int bench_init(struct bench *b, const struct bench_config *c, struct err *err)
+{
+	struct net_config config;
+	int r;
+
+	memset(b, 0, sizeof(*b));
+	b->config = *c;
+	net_config_init(&config, "bench");
+	config.poll_us = POLL_US;
+	r = net_init(&b->net, &config, err);
+	if (r)
+		return r;
+	r = ends_open(b, err);
+	if (r)
+		bench_fini(b);
+	return r;
+}
+
+/* Nobody shall find the sockets later; the sessions are up. */
+static void sockets_remove(struct bench *b)
+{
+	static const char *const names[] = {"send", "receive"};
+	char path[96];
+
+	if (!b->dir[0])
+		return;
+	for (unsigned i = 0; i < 2; i++) {
+		snprintf(path, sizeof(path), "%s/%s.sock", b->dir, names[i]);
+		unlink(path);
+	}
+	rmdir(b->dir);
+	b->dir[0] = 0;
+}
+
+static void end_close(struct bench_end *end)
+{
+	vdrv_free(end->port);
+	spec_fini(&end->spec);
+}
+
+void bench_fini(struct bench *b)
+{
+	while (b->nwaiting)
+		pkt_free(b->waiting[--b->nwaiting]);
+	bench_gen_fini(&b->gen);
+	end_close(&b->tx);
+	end_close(&b->rx);
+	net_fini(&b->net);
+	sockets_remove(b);
+}
+
+/* turns */
+
+static unsigned turn_send(struct bench *b, unsigned want)
+{
+	unsigned took;
+
+	while (b->nwaiting < want) {
+		struct pkt *p = bench_gen_make(&b->gen);
+
+		if (!p)
+			break;
+		b->waiting[b->nwaiting++] = p;
+	}
+	took = vdrv_send(b->tx.port, b->waiting, b->nwaiting);
+	vdrv_flush(b->tx.port);
+	b->nwaiting -= took;
+	memmove(b->waiting, b->waiting + took, b->nwaiting * sizeof(b->waiting[0]));
+	b->tx.packets += took;
+	b->tx.bytes += (uint64_t)took * b->config.size;
+	return took;
+}
+
+static unsigned turn_receive(struct bench *b, struct bench_end *end)
+{
+	struct pkt *list[BENCH_BATCH];
+	unsigned n, sum = 0;
+
+	while ((n = vdrv_receive(end->port, list, BENCH_BATCH))) {
+		for (unsigned i = 0; i < n; i++) {
+			end->bytes += list[i]->len;
+			pkt_free(list[i]);
+		}
+		end->packets += n;
+		sum += n;
+	}
+	if (sum)
+		b->ended = loop_now(&b->net.loop);
+	return sum;
+}
+
+static void turn_idle(struct bench *b, bool sending)
+{
+	struct pollfd p = {.fd = b->net.loop.epfd, .events = POLLIN};
+	struct port *tx = b->tx.port, *rx = b->rx.port;
+
+	if (!TAILQ_EMPTY(&b->net.loop.tasks))
+		return;
+	if (sending && tx && tx->ops->arm_room(&tx->q, b->config.size))
+		return;
+	if (rx && rx->ops->arm(&rx->q))
+		return;
+	poll(&p, 1, NAP_MS);
+}
+
+/* One turn, at most `want` packets sent: how many moved. */
+static unsigned bench_turn(struct bench *b, unsigned want)
+{
+	unsigned moved = 0;
+
+	if (b->tx.port && (want || b->nwaiting))
+		moved += turn_send(b, want);
+	loop_dispatch(&b->net.loop, false);
+	if (b->rx.port)
+		moved += turn_receive(b, &b->rx);
+	if (b->tx.port)
+		turn_receive(b, &b->tx); /* what is flooded to us; not counted */
+	return moved;
+}
+
+/* the run */
+
+static bool links_up(const struct bench *b)
+{
+	return (!b->tx.port || b->tx.port->link) && (!b->rx.port || b->rx.port->link);
+}
+
+static int bench_link(struct bench *b, struct err *err)
+{
+	nsec_t until = clock_now() + LINK_WAIT;
+	struct pollfd p = {.fd = b->net.loop.epfd, .events = POLLIN};
+	struct bench_end *end = b->tx.port ? &b->tx : &b->rx;
+
+	while (!links_up(b)) {
+		loop_dispatch(&b->net.loop, false);
+		if (clock_now() > until)
+			return err_set(err, ETIMEDOUT, "no link at %s after 5 s: %s",
+				end->spec.path,
+				*vdrv_last_end(end->port) ? vdrv_last_end(end->port)
+							  : "nobody answers there");
+		if (TAILQ_EMPTY(&b->net.loop.tasks))
+			poll(&p, 1, NAP_MS);
+	}
+	sockets_remove(b);
+	return 0;
+}
+
+static int bench_ready(struct bench *b, struct err *err)
+{
+	const struct bench_config *c = &b->config;
+	struct port *tx = b->tx.port;
+	uint32_t mtu = tx && tx->mtu ? tx->mtu : c->mtu;
+
+	if (tx && c->size > mtu + ETH_HLEN && !(tx->accepts & ACCEPT_TSO4))
+		return err_set(err, EINVAL,
+			"frames of %u bytes are above the MTU of %u and need host_tso4, which the "
+			"device does not offer or off= excludes",
+			c->size, mtu);
+	if (!tx)
+		return 0;
+	return bench_gen_init(&b->gen, vdrv_pkts(tx), c->size, mtu, b->tx.spec.drv.headroom,
+		b->tx.spec.drv.order, err);
+}
+
+static void bench_announce(struct bench *b)
+{
+	struct port *rx = b->rx.port;
+	struct pkt *p = rx ? bench_gen_announce(vdrv_pkts(rx), b->rx.spec.drv.headroom) : NULL;
+
+	if (p && !vdrv_send(rx, &p, 1))
+		pkt_free(p);
+	if (rx)
+		vdrv_flush(rx);
+	for (unsigned i = 0; i < 16; i++)
+		bench_turn(b, 0);
+}
+
+/* Frames that the network had to drop: the receiver had no buffers for them. */
+static uint64_t bench_drops(const struct bench *b)
+{
+	const struct net_port *p;
+	uint64_t sum = 0;
+
+	TAILQ_FOREACH (p, &b->net.ports, entry)
+		sum += p->port->q.lost_out;
+	return sum;
+}
+
+static void bench_count(struct bench *b, bool begin)
+{
+	struct bench_end *ends[] = {&b->tx, &b->rx};
+	struct driver_count now;
+
+	for (unsigned i = 0; i < 2; i++) {
+		if (!ends[i]->port)
+			continue;
+		driver_count_take(&now, ends[i]->port);
+		if (begin) {
+			ends[i]->packets = ends[i]->bytes = 0;
+		} else {
+			driver_count_since(&now, &ends[i]->count);
+		}
+		ends[i]->count = now;
+	}
+	b->drops = bench_drops(b) - (begin ? 0 : b->drops);
+	if (begin)
+		b->begun = b->ended = loop_refresh(&b->net.loop);
+	else if (!b->rx.port)
+		b->ended = loop_refresh(&b->net.loop);
+}
+
+/*
+ * How many to send now. If the receiver is here, too, no more are under way than it surely has
+ * buffers for: what is measured is the way, not how it drops.
+ */
+static unsigned bench_want(const struct bench *b)
+{
+	uint64_t want = BENCH_BATCH, window = WINDOW_BYTES / b->config.size + 1, under_way;
+
+	if (b->config.packets && b->config.packets - b->tx.packets < want)
+		want = b->config.packets - b->tx.packets;
+	if (b->rx.port) {
+		under_way = b->tx.packets - b->rx.packets - (bench_drops(b) - b->drops);
+		window = under_way < window ? window - under_way : 0;
+		want = want < window ? want : window;
+	}
+	return (unsigned)want;
+}
+
+static void bench_send(struct bench *b)
+{
+	nsec_t until = b->begun + b->config.time, quiet;
+
+	while (loop_now(&b->net.loop) < until &&
+		(!b->config.packets || b->tx.packets < b->config.packets)) {
+		unsigned want = bench_want(b);
+
+		if (!bench_turn(b, want))
+			turn_idle(b, want);
+	}
+	while (b->nwaiting)
+		pkt_free(b->waiting[--b->nwaiting]);
+	quiet = loop_now(&b->net.loop) + DRAIN;
+	while (b->rx.port && b->rx.packets < b->tx.packets && loop_now(&b->net.loop) < quiet) {
+		if (bench_turn(b, 0))
+			quiet = loop_now(&b->net.loop) + DRAIN;
+		else
+			turn_idle(b, false);
+	}
+}
+
+/* From the first packet on for the time given, or until so many have come. */
+static void bench_receive(struct bench *b)
+{
+	nsec_t until = loop_now(&b->net.loop) + b->config.time;
+	bool first = true;
+
+	while (loop_now(&b->net.loop) < until &&
+		(!b->config.packets || b->rx.packets < b->config.packets)) {
+		if (!bench_turn(b, 0)) {
+			turn_idle(b, false);
+		} else if (first) {
+			first = false;
+			b->begun = loop_now(&b->net.loop);
+			until = b->begun + b->config.time;
+		}
+	}
+}
+
+int bench_run(struct bench *b, struct err *err)
+{
+	int r = bench_link(b, err);
+
+	if (!r)
+		r = bench_ready(b, err);
+	if (r)
+		return r;
+	bench_announce(b);
+	bench_count(b, true);
+	if (b->tx.port)
+		bench_send(b);
+	else
+		bench_receive(b);
+	bench_count(b, false);
+	return 0;
+}
