@@ -75,12 +75,6 @@ static inline void rig_link(void *ctx, struct port *p)
 
 static const struct port_events rig_events = {rig_ready, rig_room, rig_link};
 
-static inline uint64_t rig_config(struct vdrv_config *c)
-{
-	vdrv_config_init(c);
-	return 0;
-}
-
 static inline void rig_driver(struct rig *r, const struct vdrv_config *c, struct loop *loop)
 {
 	struct err err = {0};

@@ -384,6 +384,8 @@ static void trap_T23_retry_when_memory_is_out(void **state)
 			pkt_free(p);
 	}
 	assert_true(rig.v.rx.retry.set);
+	vdrv_down(&rig.v);
+	assert_false(rig.v.rx.retry.set);
 	rig_down(&rig);
 	now += 10 * VDRV_RETRY;
 	loop_dispatch(&loop, false);
