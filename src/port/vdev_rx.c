@@ -29,7 +29,8 @@ static void rx_return(struct vdev *v)
 /* How many chains `left` frames like the next one, of `need` bytes, may want. */
 static unsigned rx_want(const struct vdev *v, uint32_t need, unsigned left)
 {
-	unsigned per = v->mrg ? (need + v->rx_cap - 1) / v->rx_cap : 1;
+	/* rx_cap is the driver's word: up to 2^32 - 1 */
+	unsigned per = !v->mrg || need <= v->rx_cap ? 1 : (need - 1) / v->rx_cap + 1;
 
 	if (likely(per == 1))
 		return left < RX_BATCH ? left : RX_BATCH;

@@ -144,7 +144,8 @@ static unsigned tx_lend_chains(struct vdev *v, struct burst *b, unsigned first, 
 			vdev_break(v, VDEV_TX, why);
 			break;
 		}
-		bytes += c[i].rlen - hdr_len;
+		/* what one frame counts is bounded: a chain may have 2^32 - 1 bytes */
+		bytes += min_u(c[i].rlen - hdr_len, BURST_BYTES);
 	}
 	b->bytes = bytes;
 	b->n += i;

@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * vdev: chains of 4 GiB out of a few MiB, and chains that are mostly nothing: what a driver can say
+ * that no honest one says, and what it may cost the others.
+ */
+#include "port/vdev_rig.h"
+
+#define PART (8u << 20) /* a buffer that the same memory gives again and again */
+
+/*
+ * A chain of exactly `len` bytes through an indirect table of its own; the buffers overlap. The
+ * table lies at the end of the memory, where no frame comes.
+ */
+static void add_long(struct guest *g, struct ring_sim *s, uint32_t len, bool writable)
+{
+	unsigned n = len / PART + !!(len % PART);
+	uint64_t gpa = GPA + SIZE - (1024 + (writable ? 1024 : 0)) * sizeof(struct vring_desc);
+	struct vring_desc *t = (void *)guest_ptr(g, gpa);
+	uint16_t head = s->free[s->free_get++ & s->mask];
+
+	for (unsigned i = 0; i < n; i++) {
+		t[i] = (struct vring_desc){
+			.addr = GPA + (1u << 20),
+			.len = i < n - 1 ? PART : len - i * PART,
+			.flags = (uint16_t)((i < n - 1 ? VRING_DESC_F_NEXT : 0) |
+					    (writable ? VRING_DESC_F_WRITE : 0)),
+			.next = (uint16_t)(i + 1),
+		};
+	}
+	s->desc[head] = (struct vring_desc){gpa, n * sizeof(*t), VRING_DESC_F_INDIRECT, 0};
+	s->ndesc[head] = 1;
+	ring_sim_add_raw(s, head);
+	ring_sim_publish(s);
+}
+
+/* Bursts whose bytes add up to 2^32 - 1, and beyond. */
+static void bytes_of_a_burst(void **state)
+{
+	(void)state;
+	for (uint32_t first = 10; first < 16; first++) {
+		struct guest *a = guest_new(MODERN, 16, 0);
+		struct portq *q = portq_of(a);
+
+		guest_send(a, first);
+		add_long(a, &a->tx, UINT32_MAX, false);
+		guest_send(a, 60);
+		assert_int_equal(port_pull(q, &burst, 64), 2); /* that was more than enough */
+		assert_int_equal(burst.f[1].drop, DROP_TOO_LONG);
+		port_settle(q, &burst, 2);
+		assert_int_equal(port_pull(q, &burst, 64), 1);
+		assert_int_equal(frame_len(&burst.f[0]), 60);
+		port_settle(q, &burst, 1);
+		assert_null(a->dev.broken);
+		guest_free(a);
+	}
+}
+
+/* Receive buffers of 4 GiB: as good as any other. */
+static void longest_receive_buffer(void **state)
+{
+	(void)state;
+	struct guest *a = guest_new(MODERN, 16, 0), *b = guest_new(MODERN, 16, 0);
+
+	for (unsigned i = 0; i < 4; i++) {
+		add_long(b, &b->rx, UINT32_MAX - i, true);
+		guest_send(a, 60);
+		guest_send(a, 60);
+		assert_int_equal(carry(a, b), 1);
+		add_long(b, &b->rx, UINT32_MAX, true);
+		assert_int_equal(carry(a, b), 1);
+		assert_int_equal(ring_sim_drain(&b->rx, 16), 2);
+		ring_sim_drain(&a->tx, 16);
+	}
+	guest_free(a);
+	guest_free(b);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(bytes_of_a_burst),
+		cmocka_unit_test(longest_receive_buffer),
+	};
+
+	return cmocka_run_group_tests(tests, setup, teardown);
+}
