@@ -175,7 +175,7 @@ static void print_counters(FILE *f, const char *title, const json_t *side)
 static void bench_text(FILE *f, const json_t *o)
 {
 	static const char *const counts[] = {"sent", "received", "lost", "network_drops"};
-	const char *key;
+	const char *key, *sep = "";
 	json_t *value;
 
 	fprintf(f, "%s %.0f bytes: %.3f Mpps, %.2f Gbit/s, %.0f ns per packet, %.2f s\n",
@@ -183,8 +183,10 @@ static void bench_text(FILE *f, const json_t *o)
 		real_of(o, "packets_per_second") / 1e6, real_of(o, "gbit_per_second"),
 		real_of(o, "ns_per_packet"), real_of(o, "seconds"));
 	for (unsigned i = 0; i < sizeof(counts) / sizeof(counts[0]); i++) {
-		if (json_object_get(o, counts[i]))
-			fprintf(f, "%s%s %.0f", i ? ", " : "", counts[i], real_of(o, counts[i]));
+		if (!json_object_get(o, counts[i]))
+			continue;
+		fprintf(f, "%s%s %.0f", sep, counts[i], real_of(o, counts[i]));
+		sep = ", ";
 	}
 	fprintf(f, "\nmtu=%.0f", real_of(o, "mtu"));
 	json_object_foreach(json_object_get(o, "knobs"), key, value)
