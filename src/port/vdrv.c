@@ -103,7 +103,9 @@ uint64_t vdrv_want(const struct vdrv *v)
 	uint64_t want = vnet_features_close(vnet_features_all() & ~c->off);
 	uint32_t mtu = c->mtu ? c->mtu : MTU_DEFAULT, len = CHUNK_PAGE;
 
-	if (c->rxbuf == VDRV_RXBUF_MTU || c->rxbuf == VDRV_RXBUF_MTU_HDR)
+	if (c->rxbuf == VDRV_RXBUF_MTU)
+		len = ETH_HLEN + VLAN_HLEN + MTU_DEFAULT;
+	if (c->rxbuf == VDRV_RXBUF_MTU_HDR)
 		len = ETH_HLEN + VLAN_HLEN + mtu;
 	if (len > CHUNK_PAGE)
 		len = CHUNK_PAGE;

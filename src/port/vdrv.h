@@ -22,8 +22,8 @@
 /* Length of a mergeable receive buffer. */
 enum vdrv_rxbuf {
 	VDRV_RXBUF_PAGE, /* one page each */
-	VDRV_RXBUF_MTU, /* Ethernet + VLAN + MTU, header not counted, unaligned: the fault of 2013 */
-	VDRV_RXBUF_MTU_HDR, /* the fix: with the header, rounded to a cache line */
+	VDRV_RXBUF_MTU,  /* 1518: Ethernet, VLAN, 1500; no header, unaligned: the fault of 2013 */
+	VDRV_RXBUF_MTU_HDR, /* the fix: MTU agreed on, with the header, rounded to a cache line */
 	VDRV_RXBUF_AUTO,    /* moving average of packet lengths */
 };
 

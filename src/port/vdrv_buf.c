@@ -23,6 +23,7 @@
 #define REFILL_BATCH 64
 #define AVG_WEIGHT   6 /* a packet weighs 1/64 */
 #define VLAN_FRAME   (ETH_HLEN + VLAN_HLEN)
+#define FAULT_2013   (VLAN_FRAME + 1500) /* whatever the MTU is, and no header */
 #define IP_MAX       65535u
 #define BIG_PIECES   18 /* the header's own, and 17 pages */
 
@@ -88,7 +89,7 @@ uint32_t vdrv_buf_len(const struct vdrv *v)
 	case VDRV_RXBUF_PAGE:
 		return CHUNK_PAGE;
 	case VDRV_RXBUF_MTU:
-		return min_u32(len, CHUNK_PAGE);
+		return FAULT_2013;
 	case VDRV_RXBUF_MTU_HDR:
 		return min_u32(line_up(len + v->hdr_len), CHUNK_PAGE);
 	case VDRV_RXBUF_AUTO:
