@@ -25,7 +25,7 @@ static void parse_prefix(const uint8_t *p, struct ndp_options *o)
 {
 	if (o->nprefix == NDP_PREFIXES || p[2] > 128)
 		return;
-	o->prefix[o->nprefix++] = (struct ndp_prefix){.prefix = ipa_of6(p + 16),
+	o->prefix[o->nprefix++] = (struct ndp_prefix){.prefix = ip_addr6(p + 16),
 		.plen = p[2],
 		.flags = p[3],
 		.valid = get_be32(p + 4),

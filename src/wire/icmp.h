@@ -61,7 +61,7 @@ void icmp_build(const struct icmp *, uint8_t p[ICMP_HLEN]);
 #define NDP_AUTO     0x40
 
 struct ndp_prefix {
-	struct ipa prefix;
+	struct ip_addr prefix;
 	uint8_t plen, flags;
 	uint32_t valid, preferred; /* seconds, UINT32_MAX: for ever */
 };

@@ -6,16 +6,16 @@
 
 #include <arpa/inet.h>
 
-bool ipa_is_martian_source(const struct ipa *a)
+bool ip_addr_martian(const struct ip_addr *a)
 {
 	static const uint8_t loop6[16] = {[15] = 1};
 
-	if (ipa_is4(a))
+	if (ip_addr_is4(a))
 		return a->b[12] == 0 || a->b[12] == 127 || a->b[12] >= 224;
-	return a->b[0] == 0xff || ipa_is_any(a) || !memcmp(a->b, loop6, 16);
+	return a->b[0] == 0xff || ip_addr_any(a) || !memcmp(a->b, loop6, 16);
 }
 
-bool ipa_in(const struct ipa *a, const struct ipa *prefix, unsigned plen)
+bool ip_addr_in(const struct ip_addr *a, const struct ip_addr *prefix, unsigned plen)
 {
 	const unsigned bytes = plen / 8, bits = plen % 8;
 
@@ -24,9 +24,9 @@ bool ipa_in(const struct ipa *a, const struct ipa *prefix, unsigned plen)
 	return !bits || !((a->b[bytes] ^ prefix->b[bytes]) >> (8 - bits));
 }
 
-void ipa_multicast_mac(const struct ipa *a, uint8_t mac[6])
+void ip_addr_multicast_mac(const struct ip_addr *a, uint8_t mac[6])
 {
-	if (!ipa_is4(a)) {
+	if (!ip_addr_is4(a)) {
 		mac[0] = mac[1] = 0x33;
 		memcpy(mac + 2, a->b + 12, 4);
 	} else if (a->b[12] < 240) {
@@ -40,15 +40,15 @@ void ipa_multicast_mac(const struct ipa *a, uint8_t mac[6])
 	}
 }
 
-bool ipa_parse_text(const char *text, struct ipa *a)
+bool ip_addr_parse_text(const char *text, struct ip_addr *a)
 {
 	uint8_t v4[4];
 
 	if (inet_pton(AF_INET, text, v4) == 1) {
-		*a = ipa_of4(v4);
+		*a = ip_addr4(v4);
 		return true;
 	}
-	return inet_pton(AF_INET6, text, a->b) == 1 && !ipa_is4(a);
+	return inet_pton(AF_INET6, text, a->b) == 1 && !ip_addr_is4(a);
 }
 
 static bool parse_plen(const char *text, unsigned max, unsigned *plen)
@@ -68,32 +68,32 @@ static bool parse_plen(const char *text, unsigned max, unsigned *plen)
 	return true;
 }
 
-bool ipa_parse_prefix(const char *text, struct ipa *a, unsigned *plen)
+bool ip_addr_parse_prefix(const char *text, struct ip_addr *a, unsigned *plen)
 {
 	const char *slash = strchr(text, '/');
 	const size_t len = slash ? (size_t)(slash - text) : strlen(text);
-	char addr[IPA_TEXT];
+	char addr[IP_ADDR_TEXT];
 
 	if (len >= sizeof(addr))
 		return false;
 	memcpy(addr, text, len);
 	addr[len] = 0;
 	*plen = 128;
-	if (!ipa_parse_text(addr, a))
+	if (!ip_addr_parse_text(addr, a))
 		return false;
 	if (!slash)
 		return true;
-	if (!parse_plen(slash + 1, ipa_is4(a) ? 32 : 128, plen))
+	if (!parse_plen(slash + 1, ip_addr_is4(a) ? 32 : 128, plen))
 		return false;
-	if (ipa_is4(a))
+	if (ip_addr_is4(a))
 		*plen += 96;
 	return true;
 }
 
-void ipa_build_text(const struct ipa *a, char text[IPA_TEXT])
+void ip_addr_build_text(const struct ip_addr *a, char text[IP_ADDR_TEXT])
 {
-	if (ipa_is4(a))
-		inet_ntop(AF_INET, ipa_v4(a), text, IPA_TEXT);
+	if (ip_addr_is4(a))
+		inet_ntop(AF_INET, ip_addr_v4(a), text, IP_ADDR_TEXT);
 	else
-		inet_ntop(AF_INET6, a->b, text, IPA_TEXT);
+		inet_ntop(AF_INET6, a->b, text, IP_ADDR_TEXT);
 }

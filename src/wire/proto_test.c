@@ -23,40 +23,40 @@
 #include "wire/tcp.h"
 #include "wire/udp.h"
 
-static struct ipa addr(const char *text)
+static struct ip_addr addr(const char *text)
 {
-	struct ipa a;
+	struct ip_addr a;
 
-	if (!ipa_parse_text(text, &a))
+	if (!ip_addr_parse_text(text, &a))
 		fail_msg("%s", text);
 	return a;
 }
 
 static void addresses(void **state)
 {
-	char text[IPA_TEXT];
-	struct ipa a = addr("10.1.2.3"), b = addr("fe80::1");
+	char text[IP_ADDR_TEXT];
+	struct ip_addr a = addr("10.1.2.3"), b = addr("fe80::1");
 	unsigned plen;
 
 	(void)state;
-	assert_int_equal(ipa_version(&a), 4);
-	assert_int_equal(ipa_version(&b), 6);
-	ipa_build_text(&a, text);
+	assert_int_equal(ip_addr_version(&a), 4);
+	assert_int_equal(ip_addr_version(&b), 6);
+	ip_addr_build_text(&a, text);
 	assert_string_equal(text, "10.1.2.3");
-	ipa_build_text(&b, text);
+	ip_addr_build_text(&b, text);
 	assert_string_equal(text, "fe80::1");
-	assert_true(ipa_parse_prefix("10.1.0.0/16", &b, &plen));
+	assert_true(ip_addr_parse_prefix("10.1.0.0/16", &b, &plen));
 	assert_int_equal(plen, 112);
-	assert_true(ipa_in(&a, &b, plen));
-	assert_false(ipa_in(&a, &b, 128));
-	assert_true(ipa_parse_prefix("2001:db8::/33", &b, &plen));
+	assert_true(ip_addr_in(&a, &b, plen));
+	assert_false(ip_addr_in(&a, &b, 128));
+	assert_true(ip_addr_parse_prefix("2001:db8::/33", &b, &plen));
 	a = addr("2001:db8:7fff::1");
-	assert_true(ipa_in(&a, &b, plen));
+	assert_true(ip_addr_in(&a, &b, plen));
 	a = addr("2001:db8:8000::1");
-	assert_false(ipa_in(&a, &b, plen));
-	assert_false(ipa_parse_prefix("10.0.0.1/33", &a, &plen));
-	assert_false(ipa_parse_prefix("10.0.0.1/", &a, &plen));
-	assert_false(ipa_parse_text("::ffff:1.2.3.4", &a));
+	assert_false(ip_addr_in(&a, &b, plen));
+	assert_false(ip_addr_parse_prefix("10.0.0.1/33", &a, &plen));
+	assert_false(ip_addr_parse_prefix("10.0.0.1/", &a, &plen));
+	assert_false(ip_addr_parse_text("::ffff:1.2.3.4", &a));
 }
 
 static void martians(void **state)
@@ -64,32 +64,32 @@ static void martians(void **state)
 	static const char *const bad[] = {"0.0.0.0", "0.1.2.3", "127.0.0.1", "224.0.0.1",
 		"240.0.0.1", "255.255.255.255", "::", "::1", "ff02::1"};
 	static const char *const good[] = {"10.0.0.1", "223.255.255.1", "fe80::1", "2001:db8::1"};
-	struct ipa a;
+	struct ip_addr a;
 
 	(void)state;
 	for (unsigned i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
 		a = addr(bad[i]);
-		assert_true(ipa_is_martian_source(&a));
+		assert_true(ip_addr_martian(&a));
 	}
 	for (unsigned i = 0; i < sizeof(good) / sizeof(*good); i++) {
 		a = addr(good[i]);
-		assert_false(ipa_is_martian_source(&a));
+		assert_false(ip_addr_martian(&a));
 	}
 }
 
 static void multicast_macs(void **state)
 {
-	struct ipa a = addr("224.129.2.3");
+	struct ip_addr a = addr("224.129.2.3");
 	uint8_t mac[6];
 
 	(void)state;
-	ipa_multicast_mac(&a, mac);
+	ip_addr_multicast_mac(&a, mac);
 	assert_memory_equal(mac, "\x01\x00\x5e\x01\x02\x03", 6);
 	a = addr("ff02::1:ff01:203");
-	ipa_multicast_mac(&a, mac);
+	ip_addr_multicast_mac(&a, mac);
 	assert_memory_equal(mac, "\x33\x33\xff\x01\x02\x03", 6);
 	a = addr("255.255.255.255");
-	ipa_multicast_mac(&a, mac);
+	ip_addr_multicast_mac(&a, mac);
 	assert_memory_equal(mac, "\xff\xff\xff\xff\xff\xff", 6);
 }
 
