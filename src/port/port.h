@@ -40,7 +40,8 @@ struct port_ops {
 	void (*flush)(struct portq *);
 	/* Wake me (events->ready) for frames; true: they came meanwhile, nothing is armed. */
 	bool (*arm)(struct portq *);
-	/* Wake me (events->room) when `need` bytes, or a quarter of the ring, would be taken; true: now. */
+	/* Wake me (events->room) when `need` bytes, or a quarter of the ring, would be taken; true: now.
+	 * Stands until it is told, whatever is pushed meanwhile: another sender's frames may fit. */
 	bool (*arm_room)(struct portq *, uint32_t need);
 	/* Stop: link down, kernel objects closed, no event from now on. Called once, before memory goes. */
 	void (*close)(struct port *);

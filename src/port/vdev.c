@@ -326,6 +326,7 @@ void vdev_kicked(struct vdev *v, unsigned queue)
 
 	if (queue == VDEV_RX) {
 		q->out.kicks++;
+		vq_dev_disarm(&v->vq[VDEV_RX]); /* who waits on asks again */
 		if (v->rx_live)
 			port_room(q);
 		return;

@@ -195,8 +195,7 @@ unsigned vdev_push(struct portq *q, const struct frame *f, unsigned n)
 
 	if (unlikely(!v->rx_live))
 		return 0;
-	if (v->vq[VDEV_RX].armed)
-		vq_dev_disarm(&v->vq[VDEV_RX]);
+	/* The wish for a kick stays: what fits for this sender may not be what another waits for. */
 	v->rx_short = 0;
 	for (;;) {
 		i += rx_put_plain(v, f + i, n - i);

@@ -284,6 +284,37 @@ static void room_comes_late(void **state)
 	guest_free(b);
 }
 
+/* One sender waits for room, another one's frames find some: the first must be woken all the same. */
+static void another_sender_pushes_meanwhile(void **state)
+{
+	(void)state;
+	static const uint64_t features[] = {MODERN, B(VERSION_1) | B(MRG_RXBUF)};
+
+	for (unsigned i = 0; i < 2; i++) {
+		struct guest *a = guest_new(features[i], 64, 0), *b = guest_new(features[i], 64, 0);
+		struct guest *c = guest_new(features[i], 64, 0);
+		const struct port_ops *ops = b->dev.port.ops;
+
+		guest_post_each(b, 1024, 1);
+		guest_send(a, 2000);
+		guest_send(c, 60);
+		assert_int_equal(carry(a, b), 0);
+		assert_false(ops->arm_room(portq_of(b), 2000));
+		ring_sim_kick(&b->rx);
+		assert_int_equal(carry(c, b), 1);
+		assert_int_equal(carry(c, b), 0);
+		guest_post_each(b, 1024, 2);
+		assert_true(ring_sim_kick(&b->rx));
+		vdev_kicked(&b->dev, VDEV_RX); /* told: that is enough */
+		guest_post_each(b, 1024, 2);
+		assert_false(ring_sim_kick(&b->rx));
+		assert_int_equal(carry(a, b), 1);
+		guest_free(a);
+		guest_free(b);
+		guest_free(c);
+	}
+}
+
 static void arm_room_never_spins(void **state)
 {
 	(void)state;
@@ -503,6 +534,7 @@ static void armed_and_kicked(void **state)
 		assert_false(ops->arm_room(q, 60));
 		guest_post_each(a, 2048, 1);
 		assert_true(ring_sim_kick(&a->rx));
+		vdev_kicked(&a->dev, VDEV_RX);
 		assert_int_equal(ops->push(q, burst.f, 1), 1); /* at work again */
 		ops->flush(q);
 		ops->settle(q, &burst, 1);
@@ -520,6 +552,7 @@ int main(void)
 		cmocka_unit_test(buffers),
 		cmocka_unit_test(one_small_buffer_costs_the_frame),
 		cmocka_unit_test(room_comes_late),
+		cmocka_unit_test(another_sender_pushes_meanwhile),
 		cmocka_unit_test(arm_room_never_spins),
 		cmocka_unit_test(frame_that_never_fits),
 		cmocka_unit_test(tiny_buffers_behind_a_used_one),
