@@ -75,11 +75,77 @@ static void longest_receive_buffer(void **state)
 	guest_free(b);
 }
 
+/* 64 times the same chain of 1024 descriptors that hold one byte together, on either ring. */
+static void add_empty(struct ring_sim *s, bool writable)
+{
+	uint16_t write = writable ? VRING_DESC_F_WRITE : 0;
+
+	for (uint16_t i = 0; i < CHAIN_MAX - 1; i++)
+		s->desc[i] = (struct vring_desc){GPA, 0, VRING_DESC_F_NEXT | write, i + 1};
+	s->desc[CHAIN_MAX - 1] = (struct vring_desc){GPA + (8u << 20), 100, write, 0};
+	for (unsigned i = 0; i < 64; i++)
+		ring_sim_add_raw(s, 0);
+	ring_sim_publish(s);
+}
+
+/* What others wait for is the time that reading takes: a burst reads only so many descriptors. */
+static void descriptors_of_a_burst(void **state)
+{
+	(void)state;
+	struct guest *a = guest_new(MODERN, 2048, 0), *b = guest_new(MODERN, 2048, 0);
+	struct vq_dev *tx = &a->dev.vq[VDEV_TX], *rx = &b->dev.vq[VDEV_RX];
+	unsigned n = 0;
+
+	add_empty(&a->tx, false);
+	add_empty(&b->rx, true);
+	while (n < 64) {
+		uint64_t before = tx->n_desc, rx_before = rx->n_desc;
+		unsigned did;
+
+		if (n % 2)
+			a->dev.tx_want = 1; /* as after a long frame */
+		did = carry(a, b);
+		assert_true(did > 0);
+		assert_true(tx->n_desc - before <= 2 * (BURST_IOV + CHAIN_MAX));
+		/* a frame and its buffer are the least that gets on */
+		assert_true(rx->n_desc - rx_before <= (did + 2) * 2 * (BURST_IOV + CHAIN_MAX));
+		n += did;
+	}
+	assert_int_equal(n, 64);
+	assert_null(a->dev.broken);
+	assert_null(b->dev.broken);
+	guest_free(a);
+	guest_free(b);
+}
+
+/* A disabled transmit queue is consumed unread: nothing in it is anybody's. */
+static void discarded_unread(void **state)
+{
+	(void)state;
+	struct guest *a = guest_new(MODERN, 2048, 0);
+	struct vq_dev *tx = &a->dev.vq[VDEV_TX];
+
+	vdev_ring_enable(&a->dev, VDEV_TX, false);
+	add_empty(&a->tx, false);
+	vdev_kicked(&a->dev, VDEV_TX);
+	assert_int_equal(ring_sim_pending(&a->tx), 64);
+	assert_int_equal(portq_of(a)->drop_in[DROP_DISABLED], 64);
+	assert_int_equal(tx->n_desc, 0);
+	assert_true(tx->armed);
+	ring_sim_add_raw(&a->tx, 2048);
+	ring_sim_publish(&a->tx);
+	vdev_kicked(&a->dev, VDEV_TX);
+	assert_non_null(a->dev.broken);
+	guest_free(a);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(bytes_of_a_burst),
 		cmocka_unit_test(longest_receive_buffer),
+		cmocka_unit_test(descriptors_of_a_burst),
+		cmocka_unit_test(discarded_unread),
 	};
 
 	return cmocka_run_group_tests(tests, setup, teardown);

@@ -182,6 +182,7 @@ unsigned vdev_pull(struct portq *q, struct burst *b, unsigned max)
 {
 	struct vdev *v = vdev_of(q);
 	struct vq_dev *vq = &v->vq[VDEV_TX];
+	const uint64_t enough = vq->n_desc + 2 * BURST_IOV; /* see vq_dev_pop */
 
 	b->n = b->niov = b->bytes = 0;
 	v->nlent = 0;
@@ -194,7 +195,7 @@ unsigned vdev_pull(struct portq *q, struct burst *b, unsigned max)
 	if (unlikely(v->rarp_pending))
 		tx_lend_rarp(v, b);
 
-	while (b->n < max && b->bytes < BURST_BYTES) {
+	while (b->n < max && b->bytes < BURST_BYTES && vq->n_desc < enough) {
 		unsigned want = min_u(max - b->n, v->tx_want);
 		unsigned got = vq_dev_pop(
 			vq, &v->lent[v->nlent], want, &b->iov[b->niov], BURST_IOV - b->niov);
@@ -263,10 +264,8 @@ void vdev_tx_discard(struct vdev *v)
 	unsigned left = 2 * vq->size; /* not for ever, whatever the driver does */
 	unsigned n;
 
-	vdev_flush(q); /* its pieces are borrowed below */
 	do {
-		n = vq_dev_pop(vq, v->lent, min_u(left, BURST_FRAMES), v->rx_iov, BURST_IOV);
-		vq_dev_put_read(vq, v->lent, n);
+		n = vq_dev_discard(vq, left);
 		q->drop_in[DROP_DISABLED] += n;
 		if (n)
 			q->last_drop_in = DROP_DISABLED;

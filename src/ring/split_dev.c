@@ -367,6 +367,8 @@ static void popped(struct vq_dev *vq, unsigned n, unsigned ndesc)
 	vq->n_desc += ndesc;
 }
 
+#define NO_SUCH_HEAD "avail entry names no descriptor of the ring"
+
 /* One chain that is not plain. */
 static bool other_read(struct vq_dev *vq, struct chain *c, struct iovec *iov, unsigned niov)
 {
@@ -374,7 +376,7 @@ static bool other_read(struct vq_dev *vq, struct chain *c, struct iovec *iov, un
 	uint16_t head = __atomic_load_n(next, __ATOMIC_RELAXED);
 
 	if (unlikely(head >= vq->size))
-		return refuse(vq, "avail entry names no descriptor of the ring");
+		return refuse(vq, NO_SUCH_HEAD);
 	if (!chain_read(vq, c, head, iov, niov))
 		return false;
 	popped(vq, 1, c->ndesc);
@@ -389,6 +391,7 @@ unsigned vq_dev_pop(
 		return 0;
 
 	unsigned done = 0, n = (uint16_t)(vq->avail_idx - vq->last_avail);
+	uint64_t enough = vq->n_desc + 2 * (uint64_t)niov; /* met only by empty descriptors */
 
 	if (n < max || n > vq->size) /* the latter after unpop, if the driver lied */
 		n = avail_load(vq);
@@ -414,8 +417,32 @@ unsigned vq_dev_pop(
 		iov += c->nr + c->nw;
 		niov -= c->nr + c->nw;
 		plain = c->ndesc == 1; /* long ones come in runs, too */
+		if (unlikely(vq->n_desc >= enough)) {
+			done++;
+			break;
+		}
 	}
 	return done;
+}
+
+unsigned vq_dev_discard(struct vq_dev *vq, unsigned max)
+{
+	unsigned n = vq_dev_available(vq), mask = vq->size - 1u, i;
+
+	if (n > max)
+		n = max;
+	for (i = 0; i < n; i++) {
+		const uint16_t *next = &vq->avail->ring[vq->last_avail & mask];
+		uint16_t head = __atomic_load_n(next, __ATOMIC_RELAXED);
+
+		if (unlikely(head > mask)) {
+			refuse(vq, NO_SUCH_HEAD);
+			break;
+		}
+		vq_dev_put(vq, head, 0);
+		popped(vq, 1, 0);
+	}
+	return i;
 }
 
 void vq_dev_unpop(struct vq_dev *vq, unsigned n)

@@ -76,11 +76,14 @@ uint16_t vq_dev_stop(struct vq_dev *);
  * Up to `max` chains into `chain[]`, their pieces into iov[0 .. niov). Returns how many; 0 if the
  * ring is empty, the queue broken or the first chain alone needs more than `niov` pieces while
  * fewer than CHAIN_MAX were offered (call again with room). A chain of more than CHAIN_MAX pieces,
- * without any descriptor of length > 0, or readable after writable breaks the queue. Context: the
- * queue's owner thread.
+ * without any descriptor of length > 0, or readable after writable breaks the queue. After 2 * niov
+ * descriptors (so, most of them empty) no further chain is begun: reading them costs time, too.
+ * Context: the queue's owner thread.
  */
 unsigned vq_dev_pop(
 	struct vq_dev *, struct chain *chain, unsigned max, struct iovec *iov, unsigned niov);
+/* Use up to `max` chains without reading a descriptor of theirs: staged as put. Returns how many. */
+unsigned vq_dev_discard(struct vq_dev *, unsigned max);
 /* The last `n` popped (and not put) go back to the ring. */
 void vq_dev_unpop(struct vq_dev *, unsigned n);
 /* Stage a used entry: `written` bytes from the start of the writable part. */
