@@ -53,7 +53,8 @@ static const char *const lie_reason[LIES] = {
 struct liar {
 	struct usock_file file;
 	int listener, fd;
-	uint64_t features, protocol;
+	uint64_t features, protocol, queues, status;
+	uint32_t config_offset;
 	uint8_t in[512];
 	uint32_t have;
 	uint32_t asked[64]; /* requests as they came */
@@ -183,13 +184,14 @@ static void liar_answer(struct liar *l, const struct vhost_user_msg *m)
 		liar_reply_u64(l, m, l->protocol);
 		return;
 	case VHOST_USER_GET_QUEUE_NUM:
-		liar_reply_u64(l, m, 1);
+		liar_reply_u64(l, m, l->queues);
 		return;
 	case VHOST_USER_GET_STATUS:
-		liar_reply_u64(l, m, 11);
+		liar_reply_u64(l, m, l->status);
 		return;
 	case VHOST_USER_GET_CONFIG:
 		memcpy(config.u.config.data, "\2\1\1\1\1\1\0\0\1\0\xdc\5", 12);
+		config.u.config.offset = l->config_offset;
 		liar_reply(l, m, config.u.bytes, m->hdr.size);
 		return;
 	case VHOST_USER_SET_PROTOCOL_FEATURES:
@@ -315,6 +317,9 @@ static int setup(void **state)
 	liar_reset(l);
 	l->features = F_PROTOCOL | WANT;
 	l->protocol = P_ALL;
+	l->queues = 1;
+	l->status = 11;
+	l->config_offset = 0;
 	l->listener = usock_listen(&l->file, r->path, 0600, (gid_t)-1, NULL);
 	assert_true(l->listener >= 0);
 	return 0;
@@ -401,6 +406,25 @@ static void everything_is_asked(void **state)
 	assert_true(vhost_fe_mac(r->fe, mac));
 	assert_memory_equal(mac, "\2\1\1\1\1\1", 6);
 	assert_int_equal(vhost_fe_mtu(r->fe), 1500);
+}
+
+static void close_says_goodbye(void **state)
+{
+	struct rig *r = *state;
+	static const uint32_t last[] = {18, 18, 39};
+
+	start(r);
+	liar.n_asked = 0;
+	liar.told_protocol = 0; /* none of it wants to be acknowledged */
+	vhost_fe_close(r->fe);
+	r->fe = NULL;
+	liar_turn(&liar);
+	assert_int_equal(liar.n_asked, 3);
+	assert_memory_equal(liar.asked, last, sizeof(last));
+	assert_int_equal(liar.arg[0], 0); /* ring 0, off */
+	assert_int_equal(liar.arg[1], 1);
+	assert_int_equal(liar.arg[2], 0);
+	assert_int_equal(r->n_down, 0);
 }
 
 /* The oldest kind of back-end: no protocol features, so no acknowledgement and no enabling. */
@@ -611,6 +635,32 @@ static void lacks_a_feature(void **state)
 	assert_int_equal(r->features, WANT);
 }
 
+/* Answers of the right shape that are no use. */
+static void answers_that_say_no(void **state)
+{
+	struct rig *r = *state;
+
+	liar.queues = 0;
+	start(r);
+	assert_true(begins(vhost_fe_last_end(r->fe), "the back-end has no queues"));
+	liar.queues = 128;
+	liar.status = 3;
+	liar_reset(&liar);
+	pass(r, 6 * NSEC_PER_SEC);
+	talk(r);
+	assert_true(begins(vhost_fe_last_end(r->fe), "the back-end does not accept the features"));
+	liar.status = 11;
+	liar.config_offset = 1;
+	liar_reset(&liar);
+	pass(r, 6 * NSEC_PER_SEC);
+	talk(r);
+	assert_true(begins(
+		vhost_fe_last_end(r->fe), "the back-end told another part of the configuration"));
+	assert_int_equal(r->n_rings, 0);
+	liar.config_offset = 0;
+	prove(r);
+}
+
 /* It says something while it works. */
 static void talks_out_of_turn(void **state)
 {
@@ -683,6 +733,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		T(everything_is_asked),
+		T(close_says_goodbye),
 		T(nothing_but_the_basics),
 		T(each_protocol_feature_alone),
 		T(kicks_and_calls_arrive),
@@ -692,6 +743,7 @@ int main(void)
 		T(reasons_name_the_request),
 		T(configuration_may_be_refused),
 		T(lacks_a_feature),
+		T(answers_that_say_no),
 		T(talks_out_of_turn),
 		T(never_answers),
 		T(reads_late_or_never),

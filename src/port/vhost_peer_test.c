@@ -5,8 +5,7 @@
 /* refusals */
 
 static const uint64_t queue_2 = 2, nofd_2 = 2 | VHOST_USER_VRING_NOFD,
-		      not_offered = UINT64_C(1) << 60, no_deps = VNET_BIT(GUEST_TSO4),
-		      mtu_small = 20, bad_status = 256;
+		      not_offered = UINT64_C(1) << 60, mtu_small = 20, bad_status = 256;
 static const uint32_t num_0[2] = {0, 0}, num_odd[2] = {0, 48}, num_huge[2] = {0, 65536},
 		      state_2[2] = {2, 64}, state_max[2] = {UINT32_MAX, 64},
 		      base_big[2] = {0, 65536}, enable_2[2] = {0, 2};
@@ -21,8 +20,7 @@ static const struct refusal {
 	bool mild; /* goes on where no acknowledgement was asked for */
 } refusals[] = {
 	{VHOST_USER_SET_FEATURES, 8, &not_offered, false},
-	{VHOST_USER_SET_FEATURES, 8, &no_deps, false},
-	{VHOST_USER_SET_FEATURES, 4, &no_deps, false},
+	{VHOST_USER_SET_FEATURES, 4, &not_offered, false},
 	{VHOST_USER_SET_PROTOCOL_FEATURES, 8, &not_offered, false},
 	{VHOST_USER_SET_VRING_NUM, 8, num_0, false},
 	{VHOST_USER_SET_VRING_NUM, 8, num_odd, false},
