@@ -479,11 +479,12 @@ static const char *get_vring_base(struct vhost_be *be, struct vhost_user_msg *m)
 static const char *set_vring_kick(struct vhost_be *be, struct vhost_user_msg *m)
 {
 	unsigned q = m->u.u64 & VHOST_USER_VRING_MASK;
-	struct vhost_ring *r = &be->ring[q];
+	struct vhost_ring *r;
 	int fd;
 
 	if (q >= VDEV_QUEUES)
 		return bad_queue;
+	r = &be->ring[q];
 	if (be->conn.io.nfds && signal_kind(be->conn.io.fds[0]) != SIGNAL_EVENTFD)
 		return "the kick descriptor is not an eventfd";
 	kick_drop(be, q);
