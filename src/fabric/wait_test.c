@@ -327,6 +327,30 @@ static void ready_queues_take_turns(void **state)
 	assert_true(n->p[A].port.q.in.frames >= 30 * BURST_FRAMES * 5);
 }
 
+/* A burst of super-packets that are cut into single bytes does not keep the others from their turn. */
+static void a_turn_cuts_so_much(void **state)
+{
+	struct net *n = *state;
+
+	introduce(n);
+	n->p[B].port.accepts = 0;
+	n->p[B].keep = false;
+	for (unsigned i = 0; i < 20; i++)
+		lend_tcp(n, A, mac_of(B), i == 19 ? 1500 : 600, i == 19 ? 100 : 1, 600 * i);
+	for (unsigned i = 0; i < 5 * BURST_FRAMES; i++)
+		lend(n, D, mac_of(C), 0, 60, i);
+	fake_kick(&n->p[A]);
+	fake_kick(&n->p[D]);
+	loop_dispatch(&n->loop, false);
+	assert_int_equal(n->p[D].port.q.in.frames, 1 + 5 * BURST_FRAMES);
+	assert_in_range(n->p[A].port.q.in.frames, 10, 20);
+	run(n);
+	assert_int_equal(n->p[B].port.q.out.frames, 3 + 19 * 600 + 15);
+	assert_int_equal(n->p[B].port.q.lost_out, 0);
+	assert_int_equal(n->p[A].port.q.in.frames, 21);
+	assert_true(idle(n));
+}
+
 /* budgets, in virtual time: a frame takes a microsecond */
 
 #define FRAME_NS NSEC_PER_USEC
@@ -718,6 +742,7 @@ int main(void)
 		T(longest_waiter_first),
 		T(the_smallest_need_wakes),
 		T(ready_queues_take_turns),
+		T(a_turn_cuts_so_much),
 		T(a_trickling_guest_starves_nobody),
 		P(a_trickling_guest_starves_nobody),
 		T(nor_the_frames_behind_its_own),
