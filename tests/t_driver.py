@@ -89,6 +89,11 @@ def networks(t):
         for size in SIZES:
             with t.case(f"{size} bytes through weft"):
                 across(w.socket("a"), w.socket("b"), size)
+        for size in SIZES:
+            with t.case(f"{size} bytes through weft, both ends in one process, none lost"):
+                r = bench("pktgen", "--via", "virtio-user:a", "--to", "virtio-user:b", "--size", str(size),
+                          "--packets", "10000", env={"XDG_RUNTIME_DIR": str(w.rundir)})
+                equal((r["sent"], r["received"]), (10000, 10000), "frames")
     with Weft("vhost-user:a", "vhost-user:x") as left, \
             Weft(f"virtio-user:{left.socket('x')},rxbuf=page", "vhost-user:c") as right:
         with t.case("the link comes up"):
@@ -135,6 +140,7 @@ def mistakes(t):
             ("bench", "pktgen|rx", "weft bench"),
             ("bench pktgn", "pktgn", "pktgen"),
             ("bench rx", "--via", "virtio-user:PATH"),
+            ("bench pktgen --to virtio-user:/b", "/b", "--via"),
             ("bench pktgen --size 63", "63", "64 to 65535"),
             ("bench pktgen -t soon", "soon", "0.5"),
             ("bench pktgen --ring 3", "ring=3", "power of two"),

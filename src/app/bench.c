@@ -14,7 +14,7 @@
 #include "app/words.h"
 
 /* Places in the table of options; from OPT_KNOB on they are keys of a virtio-user port. */
-enum { OPT_SIZE, OPT_TIME, OPT_PACKETS, OPT_VIA, OPT_JSON, OPT_MTU, OPT_KNOB };
+enum { OPT_SIZE, OPT_TIME, OPT_PACKETS, OPT_VIA, OPT_TO, OPT_JSON, OPT_MTU, OPT_KNOB };
 
 static int option_number(struct cmd_call *call, unsigned i, uint32_t min, uint32_t max, uint32_t *n,
 	uint32_t otherwise)
@@ -73,16 +73,24 @@ static int bench_options(struct cmd_call *call, struct bench_config *c)
 	char hint[160];
 	uint32_t packets;
 
-	c->receive = !strcmp(call->arg[0], "rx");
-	c->send = !strcmp(call->arg[0], "pktgen");
-	if (!c->receive && !c->send)
+	bool receive = !strcmp(call->arg[0], "rx");
+
+	if (!receive && strcmp(call->arg[0], "pktgen") != 0)
 		return err_set(&call->err, EINVAL, "bench: '%.60s' is not a benchmark%s",
 			call->arg[0], words_hint(hint, sizeof(hint), call->arg[0], kinds, 2));
 	c->via = call->opt[OPT_VIA];
-	if (c->receive && !c->via)
+	c->to = call->opt[OPT_TO];
+	if (receive && (!c->via || c->to))
 		return err_set(&call->err, EINVAL,
-			"bench: rx needs --via virtio-user:PATH, a socket where packets arrive; "
-			"pktgen alone has both ends");
+			"bench: rx needs --via virtio-user:PATH, a socket where packets arrive, "
+			"and no --to; pktgen alone has both ends");
+	if (c->to && !c->via)
+		return err_set(&call->err, EINVAL,
+			"bench: --to %.60s needs --via, where the sender is", c->to);
+	if (receive) {
+		c->to = c->via;
+		c->via = NULL;
+	}
 	if (option_number(call, OPT_SIZE, BENCH_SIZE_MIN, BENCH_SIZE_MAX, &c->size, 64) ||
 		option_number(call, OPT_MTU, ETH_MTU_MIN, ETH_MTU_MAX, &c->mtu, 1500) ||
 		option_number(call, OPT_PACKETS, 1, UINT32_MAX, &packets, 1) ||
@@ -120,6 +128,7 @@ static json_t *bench_json(const struct bench *b, const char *word)
 	set_num(o, "size", b->config.size);
 	set_num(o, "mtu", b->config.mtu);
 	json_object_set_new(o, "via", json_string(b->config.via ? b->config.via : ""));
+	json_object_set_new(o, "to", json_string(b->config.to ? b->config.to : ""));
 	json_object_set_new(o, "knobs", show_knobs(&end->spec));
 	set_real(o, "seconds", sec);
 	if (b->tx.port)
@@ -226,7 +235,7 @@ free_bench:
 
 int word_bench(struct cmd_call *call)
 {
-	struct bench_config c = {.cwd = call->cwd};
+	struct bench_config c = {.cwd = call->cwd, .net = call->net_name};
 	char *knobs;
 	int r = bench_options(call, &c);
 

@@ -16,21 +16,25 @@
 
 #include "wire/eth.h"
 
-#define LINK_WAIT    (5 * NSEC_PER_SEC)
-#define DRAIN        (200 * NSEC_PER_MSEC) /* for what is still under way at the end */
-#define NAP_MS       10
-#define WINDOW_BYTES (256 * 1024)
-#define POLL_US      100 /* of the network between: as a network with traffic does */
+#define LINK_WAIT (5 * NSEC_PER_SEC)
+#define DRAIN     (200 * NSEC_PER_MSEC) /* for what is still under way at the end */
+#define NAP_MS    10
+#define GIVE_UP   (20 * NSEC_PER_MSEC)
+#define SPIN      (50 * NSEC_PER_USEC) /* without anything to do before sleeping */
+#define POLL_US   100                  /* of the network between: as a network with traffic does */
 
 /* set-up */
 
 static int end_open(
 	struct bench *b, struct bench_end *end, const char *name, const char *text, struct err *err)
 {
-	struct spec_ctx where = {.net = "bench", .rundir = b->net.rundir, .cwd = b->config.cwd};
+	char rundir[RUNDIR_PATH];
+	struct spec_ctx where = {.net = "bench", .rundir = rundir, .cwd = b->config.cwd};
 	struct vdrv_config config;
-	int r = spec_parse(&end->spec, text, &where, err);
+	int r = rundir_path(rundir, b->config.net, false, err);
 
+	if (!r)
+		r = spec_parse(&end->spec, text, &where, err);
 	if (r)
 		return r;
 	if (end->spec.kind != SPEC_VIRTIO_USER)
@@ -62,22 +66,32 @@ static int end_pair(struct bench *b, struct bench_end *end, const char *name, st
 	return r;
 }
 
+/* An end on a socket of somebody else. */
+static int end_far(
+	struct bench *b, struct bench_end *end, const char *name, const char *port, struct err *err)
+{
+	char *text = malloc(strlen(port) + strlen(b->config.knobs) + 1);
+	int r;
+
+	if (!text)
+		return err_set(err, ENOMEM, "no memory");
+	strcpy(stpcpy(text, port), b->config.knobs);
+	r = end_open(b, end, name, text, err);
+	free(text);
+	return r;
+}
+
 static int ends_open(struct bench *b, struct err *err)
 {
 	const struct bench_config *c = &b->config;
-	struct bench_end *end = c->send ? &b->tx : &b->rx;
-	char *text;
-	int r;
+	int r = 0;
 
-	if (c->via) {
-		text = malloc(strlen(c->via) + strlen(c->knobs) + 1);
-		if (!text)
-			return err_set(err, ENOMEM, "no memory");
-		strcpy(stpcpy(text, c->via), c->knobs);
-		r = end_open(b, end, c->send ? "send" : "receive", text, err);
-		free(text);
+	if (c->via)
+		r = end_far(b, &b->tx, "send", c->via, err);
+	if (!r && c->to)
+		r = end_far(b, &b->rx, "receive", c->to, err);
+	if (r || c->via || c->to)
 		return r;
-	}
 	strcpy(b->dir, "/tmp/weft-bench-XXXXXX");
 	if (!mkdtemp(b->dir)) {
 		r = err_set(err, errno, "cannot make a folder for sockets in /tmp: %s",
@@ -162,17 +176,18 @@ static unsigned turn_send(struct bench *b, unsigned want)
 	return took;
 }
 
-static unsigned turn_receive(struct bench *b, struct bench_end *end)
+static unsigned turn_receive(struct bench *b)
 {
+	struct bench_end *rx = &b->rx;
 	struct pkt *list[BENCH_BATCH];
 	unsigned n, sum = 0;
 
-	while ((n = vdrv_receive(end->port, list, BENCH_BATCH))) {
+	while ((n = vdrv_receive(rx->port, list, BENCH_BATCH))) {
 		for (unsigned i = 0; i < n; i++) {
-			end->bytes += list[i]->len;
+			rx->bytes += list[i]->len;
 			pkt_free(list[i]);
 		}
-		end->packets += n;
+		rx->packets += n;
 		sum += n;
 	}
 	if (sum)
@@ -180,12 +195,24 @@ static unsigned turn_receive(struct bench *b, struct bench_end *end)
 	return sum;
 }
 
+/* What is flooded to the sender, too. */
+static void turn_forget(struct port *tx)
+{
+	struct pkt *list[BENCH_BATCH];
+	unsigned n;
+
+	while ((n = vdrv_receive(tx, list, BENCH_BATCH))) {
+		while (n)
+			pkt_free(list[--n]);
+	}
+}
+
 static void turn_idle(struct bench *b, bool sending)
 {
 	struct pollfd p = {.fd = b->net.loop.epfd, .events = POLLIN};
 	struct port *tx = b->tx.port, *rx = b->rx.port;
 
-	if (!TAILQ_EMPTY(&b->net.loop.tasks))
+	if (!TAILQ_EMPTY(&b->net.loop.tasks) || loop_now(&b->net.loop) - b->moved < SPIN)
 		return;
 	if (sending && tx && tx->ops->arm_room(&tx->q, b->config.size))
 		return;
@@ -203,9 +230,11 @@ static unsigned bench_turn(struct bench *b, unsigned want)
 		moved += turn_send(b, want);
 	loop_dispatch(&b->net.loop, false);
 	if (b->rx.port)
-		moved += turn_receive(b, &b->rx);
+		moved += turn_receive(b);
 	if (b->tx.port)
-		turn_receive(b, &b->tx); /* what is flooded to us; not counted */
+		turn_forget(b->tx.port);
+	if (moved)
+		b->moved = loop_now(&b->net.loop);
 	return moved;
 }
 
@@ -220,9 +249,10 @@ static int bench_link(struct bench *b, struct err *err)
 {
 	nsec_t until = clock_now() + LINK_WAIT;
 	struct pollfd p = {.fd = b->net.loop.epfd, .events = POLLIN};
-	struct bench_end *end = b->tx.port ? &b->tx : &b->rx;
 
 	while (!links_up(b)) {
+		struct bench_end *end = b->tx.port && !b->tx.port->link ? &b->tx : &b->rx;
+
 		loop_dispatch(&b->net.loop, false);
 		if (clock_now() > until)
 			return err_set(err, ETIMEDOUT, "no link at %s after 5 s: %s",
@@ -300,22 +330,40 @@ static void bench_count(struct bench *b, bool begin)
 		b->ended = loop_refresh(&b->net.loop);
 }
 
-/*
- * How many to send now. If the receiver is here, too, no more are under way than it surely has
- * buffers for: what is measured is the way, not how it drops.
- */
-static unsigned bench_want(const struct bench *b)
+/* Packets that may be under way: what fits the rings, and half of the receiver's buffers. */
+static uint64_t bench_window(const struct bench *b)
 {
-	uint64_t want = BENCH_BATCH, window = WINDOW_BYTES / b->config.size + 1, under_way;
+	const struct vdrv_config *c = &b->rx.spec.drv;
+	bool paged = c->rxbuf == VDRV_RXBUF_PAGE || c->rxbuf == VDRV_RXBUF_AUTO;
+	uint64_t half = c->ring_size / 2,
+		 packets = half * (paged ? CHUNK_PAGE : b->config.mtu) / b->config.size + 1;
+
+	if (b->config.to) /* the other side is at work at the same time */
+		half *= 3;
+	return packets < half ? packets : half;
+}
+
+/*
+ * How many to send now. If the receiver is here, no more are under way than it has buffers for: what is measured is the way, not how it drops. What does not come is given up after a while.
+ */
+static unsigned bench_want(struct bench *b)
+{
+	uint64_t want = BENCH_BATCH, window = bench_window(b), gone;
 
 	if (b->config.packets && b->config.packets - b->tx.packets < want)
 		want = b->config.packets - b->tx.packets;
-	if (b->rx.port) {
-		under_way = b->tx.packets - b->rx.packets - (bench_drops(b) - b->drops);
-		window = under_way < window ? window - under_way : 0;
-		want = want < window ? want : window;
+	if (!b->rx.port)
+		return (unsigned)want;
+	gone = b->rx.packets + b->given_up;
+	if (b->tx.packets < gone + window) {
+		window -= b->tx.packets > gone ? b->tx.packets - gone : 0;
+		return (unsigned)(want < window ? want : window);
 	}
-	return (unsigned)want;
+	if (loop_now(&b->net.loop) - b->ended > GIVE_UP) {
+		b->given_up = b->tx.packets - b->rx.packets;
+		b->ended = loop_now(&b->net.loop);
+	}
+	return 0;
 }
 
 static void bench_send(struct bench *b)

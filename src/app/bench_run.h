@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * bench_run: drivers that send and receive as fast as they can, on one thread, and what was counted
- * meanwhile. Either both ends and the network between them are here, or one end is and the other
- * side of its socket is somebody else's.
+ * meanwhile. Either both ends and the network between them are here, or one or both ends are, and
+ * the network is somebody else's.
  *
  *	[ driver ] -- vhost-user -- [ network ] -- vhost-user -- [ driver ]      all in this process
- *	[ driver ] -- vhost-user -- somebody else
+ *	[ driver ] -- vhost-user -- somebody else                   [ -- vhost-user -- [ driver ] ]
  */
 #ifndef APP_BENCH_RUN_H
 #define APP_BENCH_RUN_H
@@ -18,12 +18,13 @@
 
 struct bench_config {
 	uint32_t size, mtu;
-	uint64_t packets;   /* stop after as many; 0: when the time is over */
-	nsec_t time;        /* at most, once it runs */
-	const char *via;    /* a virtio-user port; NULL: all in this process */
-	bool send, receive; /* the ends that are here */
-	const char *knobs;  /* ",key=value..." for every driver */
+	uint64_t packets;  /* stop after as many; 0: when the time is over */
+	nsec_t time;       /* at most, once it runs */
+	const char *via;   /* the sender's virtio-user port; NULL: none here, or all of it is */
+	const char *to;    /* the receiver's */
+	const char *knobs; /* ",key=value..." for every driver */
 	const char *cwd;
+	const char *net; /* whose ports a bare NAME means */
 };
 
 struct bench_end {
@@ -43,6 +44,8 @@ struct bench {
 	unsigned nwaiting;
 	bool announced;
 	nsec_t begun, ended; /* of what was counted */
+	nsec_t moved;        /* when something last did */
+	uint64_t given_up;   /* packets that never came */
 	uint64_t drops;      /* in the network; until the end: before it began */
 };
 

@@ -24,9 +24,9 @@ static void run(struct bench *b, uint32_t size, uint32_t mtu, const char *knobs)
 		.mtu = mtu,
 		.packets = PACKETS,
 		.time = 100 * NSEC_PER_SEC,
-		.send = true,
 		.knobs = knobs,
 		.cwd = "/",
+		.net = "lab",
 	};
 	struct err err = {""};
 
@@ -221,7 +221,7 @@ static void test_mistakes(void **state)
 	struct err err;
 
 	c.cwd = "/";
-	c.send = true;
+	c.net = "lab";
 	c.knobs = ",rxbuf=huge";
 	assert_int_equal(bench_init(b, &c, &err), -EINVAL);
 	assert_non_null(strstr(err.text, "huge"));

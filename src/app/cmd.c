@@ -61,6 +61,7 @@ const struct cmd cmds[] = {
 			{"-t", "SECONDS", "how long; default 5"},
 			{"--packets", "N", "stop after N packets"},
 			{"--via", "PORT", "virtio-user:PATH,...: one end only, on that socket"},
+			{"--to", "PORT", "with --via: the receiver, too, on that socket"},
 			{"--json", NULL, "for programs"}, {"--mtu", "BYTES", "default 1500"},
 			{"--off", "FEATURE+...", "virtio features not to use"},
 			{"--rxbuf", "page|mtu|mtu+hdr|auto", "receive buffers"},
