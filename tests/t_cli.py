@@ -50,6 +50,7 @@ MISTAKES = [
     ("run tap:t0,ip=10.0.0.1", "10.0.0.1", "/24"),
     ("run tap:t0,ip=10.0.0.300/24", "10.0.0.300", ""),
     ("run tap:t0,netns=nosuchns", "nosuchns", "ip netns add"),
+    ("-n", "-n", "NET"),
     ("show", "default", "weft run"),
     ("-n nosuchnet show", "", ""),
     ("show -n nosuchnet", "nosuchnet", "weft run"),

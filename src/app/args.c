@@ -38,6 +38,12 @@ static void path_qemu(char out[2 * SPEC_PATH], const char *path)
 	*out = 0;
 }
 
+/* A front-end that is told an MTU insists on the feature. */
+static bool args_mtu(const struct spec *s)
+{
+	return s->mtu != 1500 && !(s->off & VNET_BIT(MTU));
+}
+
 static int args_qemu(struct cmd_call *call, const struct spec *s)
 {
 	char path[2 * SPEC_PATH], mac[18], arg[2 * SPEC_PATH + 100];
@@ -53,7 +59,7 @@ static int args_qemu(struct cmd_call *call, const struct spec *s)
 		" -netdev vhost-user,id=net-%s,chardev=chr-%s"
 		" -device virtio-net-pci,netdev=net-%s,mac=%s",
 		s->name, s->name, s->name, show_mac(s->mac, mac));
-	if (s->mtu != 1500)
+	if (args_mtu(s))
 		fprintf(f, ",host_mtu=%u", s->mtu);
 	fputc('\n', f);
 	return CMD_DONE;
@@ -70,7 +76,15 @@ static int args_uml(struct cmd_call *call, const struct spec *s)
 			s->name);
 		return CMD_MISTAKE;
 	}
-	snprintf(arg, sizeof(arg), "virtio_uml.device=%s:1:1", s->path);
+	if (strchr(s->path, ':')) {
+		err_set(&call->err, EINVAL,
+			"args: User-Mode Linux takes no path with a colon: %.150s; give port '%s' "
+			"another socket",
+			s->path, s->name);
+		return CMD_MISTAKE;
+	}
+	/* without a number of its own each device of a guest gets the next one */
+	snprintf(arg, sizeof(arg), "virtio_uml.device=%s:1", s->path);
 	fputs("mem=1G ", call->out);
 	put_quoted(call->out, arg);
 	fputc('\n', call->out);
@@ -123,7 +137,7 @@ static int args_libvirt(struct cmd_call *call, const struct spec *s)
 	if (s->server)
 		fputs("    <reconnect enabled='yes' timeout='1'/>\n  </source>\n", f);
 	fputs("  <model type='virtio'/>\n", f);
-	if (s->mtu != 1500)
+	if (args_mtu(s))
 		fprintf(f, "  <mtu size='%u'/>\n", s->mtu);
 	fputs("</interface>\n", f);
 	return CMD_DONE;

@@ -245,6 +245,10 @@ int cmd_main(int argc, const char *const *argv)
 	call.cwd = getcwd(cwd, sizeof(cwd)) ? cwd : "/";
 	argv++;
 	argc--;
+	if (argc == 1 && !strcmp(argv[0], "-n")) {
+		fputs("weft: -n needs the name of a network: weft -n NET WORD\n", stderr);
+		return CMD_MISTAKE;
+	}
 	/* -n before the word is the same as after it */
 	if (argc >= 2 && !strcmp(argv[0], "-n")) {
 		call.net_name = argv[1];

@@ -77,14 +77,32 @@ static void client_send(struct ctl_client *c)
 	client_free(c);
 }
 
+/* Text that was cut in the middle of a character, or names a file that is no UTF-8, is told all the same. */
+static json_t *text_json(const char *text)
+{
+	json_t *o = json_string(text);
+	char *ascii;
+
+	if (o)
+		return o;
+	ascii = strdup(text);
+	for (char *c = ascii; c && *c; c++) {
+		if (*c & 0x80)
+			*c = '?';
+	}
+	o = json_string(ascii ? ascii : "");
+	free(ascii);
+	return o;
+}
+
 static void client_reply(struct ctl_client *c, int status, const char *out, const char *err)
 {
 	json_t *o = json_object();
 	char *line;
 
 	json_object_set_new(o, "status", json_integer(status));
-	json_object_set_new_nocheck(o, "out", json_string_nocheck(out));
-	json_object_set_new_nocheck(o, "err", json_string_nocheck(err));
+	json_object_set_new(o, "out", text_json(out));
+	json_object_set_new(o, "err", text_json(err));
 	line = json_dumps(o, JSON_COMPACT);
 	json_decref(o);
 	if (!line) {

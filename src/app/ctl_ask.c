@@ -41,6 +41,22 @@ static int ask_connect(const char *net, struct err *err)
 	return -ENOENT;
 }
 
+/* JSON has no other text. */
+static int ask_check(int argc, const char *const *argv, struct err *err)
+{
+	for (int i = 0; i < argc; i++) {
+		json_t *word = json_string(argv[i]);
+
+		if (!word)
+			return err_set(err, EINVAL,
+				"'%.100s' is not UTF-8 text, which the control socket needs; "
+				"rename it",
+				argv[i]);
+		json_decref(word);
+	}
+	return 0;
+}
+
 static int ask_send(int fd, int argc, const char *const *argv, const char *cwd)
 {
 	json_t *request = json_object(), *words = json_array();
@@ -63,7 +79,7 @@ static int ask_send(int fd, int argc, const char *const *argv, const char *cwd)
 int ctl_ask(const char *net, int argc, const char *const *argv, const char *cwd, FILE *out,
 	struct err *err)
 {
-	int fd = ask_connect(net, err), status = CMD_FAILED;
+	int fd = ask_check(argc, argv, err) ? -1 : ask_connect(net, err), status = CMD_FAILED;
 	const char *text;
 	json_t *reply;
 

@@ -31,7 +31,8 @@ static int setup(void **state)
 		return -1;
 	snprintf(text, sizeof(text), "vhost-user:%s/a,,b c.sock,name=a,mtu=9000", top);
 	return net_add(&net, text, "/", NULL) ||
-	       net_add(&net, "vhost-user:./b.sock,mac=52:54:00:00:00:01", top, NULL);
+	       net_add(&net, "vhost-user:./b.sock,mac=52:54:00:00:00:01", top, NULL) ||
+	       net_add(&net, "vhost-user:./c:d.sock,name=colon,mtu=9000,off=mtu", top, NULL);
 }
 
 static int teardown(void **state)
@@ -143,7 +144,7 @@ static void test_args(void **state)
 	assert_non_null(strstr(text, ",mac=52:54:00:00:00:01\n"));
 	free(text);
 	text = args("uml", "b", CMD_DONE);
-	snprintf(want, sizeof(want), "mem=1G virtio_uml.device=%s/b.sock:1:1\n", top);
+	snprintf(want, sizeof(want), "mem=1G virtio_uml.device=%s/b.sock:1\n", top);
 	assert_string_equal(text, want);
 	free(text);
 	text = args("cloud-hypervisor", "b", CMD_DONE);
@@ -152,6 +153,14 @@ static void test_args(void **state)
 	text = args("libvirt", "a", CMD_DONE);
 	assert_non_null(strstr(text, "<interface type='vhostuser'>"));
 	assert_non_null(strstr(text, "<access mode='shared'/>"));
+	free(text);
+	free(args("uml", "colon", CMD_MISTAKE));
+	/* without the feature QEMU would refuse to start with an MTU */
+	text = args("qemu", "colon", CMD_DONE);
+	assert_null(strstr(text, "mtu"));
+	free(text);
+	text = args("libvirt", "colon", CMD_DONE);
+	assert_null(strstr(text, "mtu"));
 	free(text);
 	free(args("bochs", "a", CMD_MISTAKE));
 	free(args("qemu", "z", CMD_MISTAKE));

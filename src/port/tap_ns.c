@@ -256,7 +256,7 @@ static int netns_open(const char *netns, struct err *err)
 	if (!*netns || n >= (int)sizeof(path))
 		return err_set(err, EINVAL,
 			"netns=%.40s: a name of ip-netns(8), a process id, or a path", netns);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
+	fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC); /* it may be a pipe: do not wait */
 	if (fd >= 0)
 		return fd;
 	if (errno == ENOENT && pid)

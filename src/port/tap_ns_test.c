@@ -16,6 +16,7 @@
 #include <linux/if_tun.h>
 #include <poll.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
@@ -226,6 +227,13 @@ static void mistakes_are_named(void **state)
 	assert_true(file >= 0);
 	refuse(&(struct tap_config){.ifname = "x0", .netns = path}, EINVAL, path,
 		"not a network namespace");
+	unlink(path);
+	/* a pipe that nobody writes to must not hold the network up */
+	assert_int_equal(mkfifo(path, 0600), 0);
+	alarm(5);
+	refuse(&(struct tap_config){.ifname = "x0", .netns = path}, EINVAL, path,
+		"not a network namespace");
+	alarm(0);
 	unlink(path);
 	close(file);
 }

@@ -270,6 +270,30 @@ static void changes_while_running(void **state)
 	r->port->ops->settle(&r->port->q, &r->burst, 0);
 }
 
+/* A refusal leaves what runs as it was. */
+static void refused_changes_leave_the_ring(void **state)
+{
+	struct rig *r = *state;
+	struct {
+		uint32_t index, flags;
+		uint64_t desc, used, avail, log;
+	} addr = {.desc = VHOST_SIM_UVA + 8, .used = VHOST_SIM_UVA, .avail = VHOST_SIM_UVA};
+	static const unsigned sizes[] = {0, 3, 65536};
+
+	steps(r, 0, VHOST_SIM_ENABLE1);
+	traffic(r, 1);
+	for (unsigned q = 0; q < 2; q++) {
+		for (unsigned i = 0; i < 3; i++)
+			assert_int_equal(ask_state(r, VHOST_USER_SET_VRING_NUM, q, sizes[i]), 1);
+		assert_int_equal(ask_state(r, VHOST_USER_SET_VRING_BASE, q, 65536), 1);
+		addr.index = q;
+		assert_int_equal(
+			ask_fds(r, VHOST_USER_SET_VRING_ADDR, &addr, sizeof(addr), NULL, 0), 1);
+		assert_true(ring_of(r, q)->started);
+	}
+	traffic(r, 2);
+}
+
 static void ring_without_kicks_is_polled(void **state)
 {
 	struct rig *r = *state;
@@ -466,6 +490,7 @@ int main(void)
 		T(restart_goes_on_at_the_base),
 		T(driver_starts_anew_without_a_word),
 		T(changes_while_running),
+		T(refused_changes_leave_the_ring),
 		T(ring_without_kicks_is_polled),
 		T(memory_comes_and_goes),
 		T(memory_table_is_replaced),

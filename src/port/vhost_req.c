@@ -420,10 +420,11 @@ static const char *set_vring_num(struct vhost_be *be, struct vhost_user_msg *m)
 
 	if (q >= VDEV_QUEUES)
 		return bad_queue;
+	if (vq_dev_check_size(m->u.state.num, &be->err))
+		return "no good ring size"; /* and what runs, runs on */
 	if (be->dev.ring[q].started)
 		ring_stop(be, q);
-	if (vdev_set_ring_size(&be->dev, q, m->u.state.num, &be->err))
-		return "no good ring size";
+	vdev_set_ring_size(&be->dev, q, m->u.state.num, NULL);
 	ring_try(be, q);
 	return NULL;
 }
@@ -437,6 +438,7 @@ static bool ring_addr_same(const struct vdev_ring *r, const struct vhost_user_ms
 static const char *set_vring_addr(struct vhost_be *be, struct vhost_user_msg *m)
 {
 	unsigned q = m->u.addr.index;
+	int r;
 
 	if (q >= VDEV_QUEUES)
 		return bad_queue;
@@ -444,11 +446,10 @@ static const char *set_vring_addr(struct vhost_be *be, struct vhost_user_msg *m)
 	if (be->dev.ring[q].started && ring_addr_same(&be->dev.ring[q], m))
 		return NULL;
 	vdev_ring_stop(&be->dev, q); /* goes on where it was */
-	if (vdev_set_ring_addr(
-		    &be->dev, q, m->u.addr.desc, m->u.addr.avail, m->u.addr.used, &be->err))
-		return "no good ring addresses";
-	ring_try(be, q);
-	return NULL;
+	r = vdev_set_ring_addr(
+		&be->dev, q, m->u.addr.desc, m->u.addr.avail, m->u.addr.used, &be->err);
+	ring_try(be, q); /* refused: with the old ones */
+	return r ? "no good ring addresses" : NULL;
 }
 
 static const char *set_vring_base(struct vhost_be *be, struct vhost_user_msg *m)

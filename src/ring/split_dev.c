@@ -34,13 +34,21 @@ void vq_dev_init(struct vq_dev *vq, const struct gmem *mem)
 	*vq = (struct vq_dev){.mem = mem};
 }
 
-int vq_dev_set_size(struct vq_dev *vq, unsigned size, struct err *err)
+int vq_dev_check_size(unsigned size, struct err *err)
 {
 	if (!size || size > RING_MAX || (size & (size - 1)))
 		return err_set(err, EINVAL, "ring size %u: must be a power of two from 1 to %d",
 			size, RING_MAX);
-	vq->size = (uint16_t)size;
 	return 0;
+}
+
+int vq_dev_set_size(struct vq_dev *vq, unsigned size, struct err *err)
+{
+	int rc = vq_dev_check_size(size, err);
+
+	if (!rc)
+		vq->size = (uint16_t)size;
+	return rc;
 }
 
 void vq_dev_set_rings(struct vq_dev *vq, void *desc, void *avail, void *used)

@@ -66,6 +66,7 @@ void vq_dev_init(struct vq_dev *, const struct gmem *);
  * alignment by whoever translated them (vring_*_len, VRING_*_ALIGN). -EINVAL for a bad size.
  */
 int vq_dev_set_size(struct vq_dev *, unsigned size, struct err *);
+int vq_dev_check_size(unsigned size, struct err *); /* the same, only asked */
 void vq_dev_set_rings(struct vq_dev *, void *desc, void *avail, void *used);
 /* Start at avail index `base`; the used index is read from memory. [vhost-user: SET_VRING_BASE] */
 void vq_dev_start(struct vq_dev *, uint16_t base, bool event_idx, bool indirect);
