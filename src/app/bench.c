@@ -154,7 +154,7 @@ static double real_of(const json_t *o, const char *key)
 }
 
 /* The counters that are not 0, a few on a line. */
-static void print_counters(FILE *f, const char *title, const json_t *side)
+static void print_counters(FILE *f, const char *title, json_t *side)
 {
 	const char *key;
 	json_t *value;
@@ -163,7 +163,7 @@ static void print_counters(FILE *f, const char *title, const json_t *side)
 	if (!side)
 		return;
 	fprintf(f, "%s:", title);
-	json_object_foreach((json_t *)(uintptr_t)side, key, value)
+	json_object_foreach(side, key, value)
 	{
 		if (json_is_array(value)) {
 			fprintf(f, "%s%s", n++ % 4 ? "  " : "\n  ", key);

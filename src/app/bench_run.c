@@ -170,7 +170,8 @@ static unsigned turn_send(struct bench *b, unsigned want)
 	took = vdrv_send(b->tx.port, b->waiting, b->nwaiting);
 	vdrv_flush(b->tx.port);
 	b->nwaiting -= took;
-	memmove(b->waiting, b->waiting + took, b->nwaiting * sizeof(b->waiting[0]));
+	for (unsigned i = 0; took && i < b->nwaiting; i++)
+		b->waiting[i] = b->waiting[took + i];
 	b->tx.packets += took;
 	b->tx.bytes += (uint64_t)took * b->config.size;
 	return took;

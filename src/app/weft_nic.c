@@ -34,9 +34,14 @@ static struct weft_pkt *pkt_out(struct pkt *p)
 	return (struct weft_pkt *)(void *)p;
 }
 
-static struct pkt *pkt_in(const struct weft_pkt *p)
+static struct pkt *pkt_in(struct weft_pkt *p)
 {
-	return (struct pkt *)(uintptr_t)p;
+	return (struct pkt *)(void *)p;
+}
+
+static const struct pkt *pkt_in_const(const struct weft_pkt *p)
+{
+	return (const struct pkt *)(const void *)p;
 }
 
 /* Waking the loop is all that is wanted: the caller looks after each dispatch. */
@@ -232,12 +237,12 @@ struct weft_offload *weft_pkt_offload(struct weft_pkt *pkt)
 
 uint32_t weft_pkt_len(const struct weft_pkt *pkt)
 {
-	return pkt_in(pkt)->len;
+	return pkt_in_const(pkt)->len;
 }
 
 unsigned weft_pkt_pieces(const struct weft_pkt *pkt, struct iovec *iov, unsigned max)
 {
-	const struct pkt *p = pkt_in(pkt);
+	const struct pkt *p = pkt_in_const(pkt);
 	unsigned n = 0;
 
 	if (p->head_len) {
@@ -272,7 +277,7 @@ static uint32_t piece_copy(
 
 uint32_t weft_pkt_copy(const struct weft_pkt *pkt, uint32_t offset, void *to, uint32_t len)
 {
-	const struct pkt *p = pkt_in(pkt);
+	const struct pkt *p = pkt_in_const(pkt);
 	uint8_t *out = to;
 	uint32_t done = piece_copy(p->head, p->head_len, &offset, out, len);
 

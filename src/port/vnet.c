@@ -102,7 +102,9 @@ static unsigned feature_name(unsigned bit, char word[32])
 		memcpy(word, features[i].name, features[i].len);
 		return features[i].len;
 	}
-	memcpy(word, "bit", 3);
+	word[0] = 'b';
+	word[1] = 'i';
+	word[2] = 't';
 	if (bit < 10) {
 		word[3] = (char)('0' + bit);
 		return 4;
