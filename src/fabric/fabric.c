@@ -19,7 +19,9 @@
  * when there is room, or at wait_until. Then the frame at the head is given up; so are its
  * neighbours of the same run if frames for somebody else stand behind them, for those have waited
  * enough. While the budget of the pair is used up (pause.h), frames that find no room are dropped
- * and the burst goes on at once. Of many that wait for one receiver the one that got nothing for
+ * and the burst goes on at once. A sender that has had frames for nobody else for a while keeps nobody
+ * by waiting: it may wait longer, in pieces of wait_us, looking each time whether somebody's frames
+ * have come up behind. Of many that wait for one receiver the one that got nothing for
  * longest is served first.
  */
 #include "fabric/fabric.h"
@@ -35,7 +37,8 @@
 
 #define BURSTS_A_RUN 16 /* some 100 us of 64-byte frames until descriptors are looked at */
 #define POLL_PULL    4  /* frames to try with, while room is polled for */
-#define RETRIES      4  /* how often "there is room" is believed without anything being taken */
+#define ALONE_AFTER  (WAIT_WINDOW_MS * NSEC_PER_MSEC) /* without a frame for anybody else */
+#define RETRIES      4 /* how often "there is room" is believed without anything being taken */
 
 /* Segments a turn cuts before others have theirs; an honest burst makes 360 (64 KiB at 1448 bytes). */
 #define SEGMENTS_A_TURN 1024
@@ -125,6 +128,7 @@ static void wait_expired(struct loop_timer *t)
 	struct fabric *f = q->port->events_ctx;
 
 	wait_end(q);
+	q->fab.pull_max = 0; /* see whose frames stand behind by now */
 	ready_add(f, q);
 }
 
@@ -169,27 +173,56 @@ enum wait_answer {
 	BROKE,   /* no budget, or waiting is off */
 };
 
-/* The frame at the head found no room; `same`: it is the one that the last pause was for. */
-static enum wait_answer wait_ask(struct fabric *f, struct portq *q, struct portq *to, bool same)
+/* Does anybody but the receiver `target` have a frame from `i` on? */
+static bool others_follow(const struct fabric *f, unsigned i, int16_t target)
 {
-	nsec_t now = loop_now(f->loop), grant;
+	for (; i < f->n; i++) {
+		if (f->target[i] != target && f->target[i] != TARGET_NONE)
+			return true;
+	}
+	return false;
+}
+
+/*
+ * A pause keeps nobody else if the sender has had frames for nobody else for a while, nor has any in
+ * this burst from `end` on; and if the receiver does not wait for the sender in its turn.
+ */
+static bool wait_alone(const struct fabric *f, const struct portq *q, const struct portq *to,
+	unsigned end, nsec_t now)
+{
+	int16_t target = (int16_t)to->port->index;
+
+	return q->fab.only == target && now - q->fab.only_since >= ALONE_AFTER &&
+	       to->fab.wait_for != q && !others_follow(f, end, target);
+}
+
+/*
+ * The frame at the head found no room; `same`: it is the one that the last pause was for. Its run
+ * ends at `end`.
+ */
+static enum wait_answer wait_ask(
+	struct fabric *f, struct portq *q, struct portq *to, bool same, unsigned end)
+{
+	nsec_t now = loop_now(f->loop), grant = 0;
+	bool alone;
 
 	if (same && now < q->fab.wait_until)
 		return WAIT;
-	if (same) {
-		f->stats.wait_timeouts++;
-		return GIVE_UP;
+	alone = wait_alone(f, q, to, end, now);
+	if (f->wait_ns && (alone || !same))
+		grant = pause_grant(&q->fab.pause[to->port->index], now, f->wait_ns, alone);
+	if (!grant) {
+		f->stats.wait_timeouts += same;
+		return same ? GIVE_UP : BROKE;
 	}
-	if (!f->wait_ns)
-		return BROKE;
-	grant = pause_grant(&q->fab.pause[to->port->index], now, f->wait_ns);
-	if (!grant)
-		return BROKE;
-	f->stats.waits++;
+	q->fab.wait_alone = alone;
 	q->fab.wait_until = now + grant;
-	q->fab.wait_poll = now + f->poll_ns;
-	q->fab.wait_ticket = ++f->ticket;
 	q->fab.retries = 0;
+	if (!same) {
+		f->stats.waits++;
+		q->fab.wait_poll = now + f->poll_ns;
+		q->fab.wait_ticket = ++f->ticket;
+	}
 	return WAIT;
 }
 
@@ -211,7 +244,7 @@ static void wait_charge(struct fabric *f, struct portq *q)
 {
 	if (q->fab.wait_for)
 		pause_charge(&q->fab.pause[q->fab.wait_for->port->index],
-			loop_now(f->loop) - q->fab.wait_since);
+			loop_now(f->loop) - q->fab.wait_since, q->fab.wait_alone);
 }
 
 /* where frames go */
@@ -373,16 +406,6 @@ static void flood(struct fabric *f, struct portq *q, unsigned i, unsigned end)
 	}
 }
 
-/* Does anybody but the receiver of frame `i - 1` have a frame from `i` on? */
-static bool others_follow(const struct fabric *f, unsigned i, int16_t target)
-{
-	for (; i < f->n; i++) {
-		if (f->target[i] != target && f->target[i] != TARGET_NONE)
-			return true;
-	}
-	return false;
-}
-
 /* [i, end) found no room at `to`: remember what for, to wait when the burst is settled. */
 static void wait_note(struct fabric *f, struct portq *q, struct portq *to, uint32_t resume,
 	unsigned i, unsigned end)
@@ -413,7 +436,7 @@ static unsigned unicast(
 		if (i == end)
 			break;
 		same = same && !took && resume == before;
-		answer = wait_ask(f, q, to, same);
+		answer = wait_ask(f, q, to, same, end);
 		if (answer == WAIT) {
 			wait_note(f, q, to, resume, i, end);
 			return i;
@@ -441,6 +464,10 @@ static unsigned forward(struct fabric *f, struct portq *q)
 		for (end = i + 1; end < n; end++) {
 			if (f->target[end] != target && f->target[end] != TARGET_NONE)
 				break;
+		}
+		if (target != TARGET_NONE && target != q->fab.only) {
+			q->fab.only = target;
+			q->fab.only_since = loop_now(f->loop);
 		}
 		if (target == TARGET_FLOOD) {
 			flood(f, q, i, end);
@@ -610,6 +637,7 @@ int fabric_attach(struct fabric *f, struct port *p, struct err *err)
 		return err_set(err, ENOSPC, "port \"%s\" is one too many: a network has at most %d",
 			p->name, PORTS_MAX);
 	memset(fq, 0, sizeof(*fq));
+	fq->only = TARGET_NONE;
 	TAILQ_INIT(&fq->waiters);
 	fq->pause = calloc(PORTS_MAX, sizeof(*fq->pause));
 	if (!fq->pause)

@@ -16,13 +16,18 @@
 #define PAUSE_REFILL   (200 / WAIT_SHARE)    /* one nanosecond comes in per so many */
 #define PAUSE_MIN      (100 * NSEC_PER_USEC) /* a shorter pause is not worth a timer */
 
-/* A full bucket. */
+/* A second bucket, for pauses that keep nobody else: as long as a receiver that has lost its core may
+ * stand still. It fills as slowly. */
+#define PAUSE_SPARE (WAIT_WINDOW_MS * NSEC_PER_MSEC / 2)
+
+/* Full buckets. */
 void pause_init(struct pause *, nsec_t now);
 /*
  * How long a pause that starts now may be: at most `wait` [ns, > 0]; 0: the budget is used up.
+ * `alone`: it keeps nobody else.
  */
-nsec_t pause_grant(struct pause *, nsec_t now, nsec_t wait);
+nsec_t pause_grant(struct pause *, nsec_t now, nsec_t wait, bool alone);
 /* A pause ended after `spent` ns: a timer that ran late leaves a debt. */
-void pause_charge(struct pause *, nsec_t spent);
+void pause_charge(struct pause *, nsec_t spent, bool alone);
 
 #endif

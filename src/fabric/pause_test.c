@@ -24,9 +24,9 @@ static void a_fresh_pair_waits_its_whole_time(void **state)
 
 	(void)state;
 	pause_init(&p, 5);
-	assert_int_equal(pause_grant(&p, 5, WAIT), WAIT);
-	assert_int_equal(pause_grant(&p, 5, 10 * NSEC_PER_USEC), 10 * NSEC_PER_USEC);
-	assert_int_equal(pause_grant(&p, 5, NSEC_PER_SEC), PAUSE_CAPACITY);
+	assert_int_equal(pause_grant(&p, 5, WAIT, false), WAIT);
+	assert_int_equal(pause_grant(&p, 5, 10 * NSEC_PER_USEC, false), 10 * NSEC_PER_USEC);
+	assert_int_equal(pause_grant(&p, 5, NSEC_PER_SEC, false), PAUSE_CAPACITY);
 }
 
 static void used_up_and_filled_again(void **state)
@@ -36,18 +36,18 @@ static void used_up_and_filled_again(void **state)
 
 	(void)state;
 	pause_init(&p, now);
-	for (at = 0; pause_grant(&p, now, WAIT); at++) {
-		nsec_t grant = pause_grant(&p, now, WAIT);
+	for (at = 0; pause_grant(&p, now, WAIT, false); at++) {
+		nsec_t grant = pause_grant(&p, now, WAIT, false);
 
-		pause_charge(&p, grant);
+		pause_charge(&p, grant, false);
 		now += grant;
 		assert_true(at < 100);
 	}
 	assert_true(now >= PAUSE_CAPACITY - PAUSE_MIN && now < 2 * PAUSE_CAPACITY);
-	assert_int_equal(pause_grant(&p, now + NSEC_PER_MSEC, WAIT), 0);
-	assert_int_equal(pause_grant(&p, now + 20 * WAIT, WAIT), WAIT);
+	assert_int_equal(pause_grant(&p, now + NSEC_PER_MSEC, WAIT, false), 0);
+	assert_int_equal(pause_grant(&p, now + 20 * WAIT, WAIT, false), WAIT);
 	now += WINDOW;
-	assert_int_equal(pause_grant(&p, now, WINDOW), PAUSE_CAPACITY);
+	assert_int_equal(pause_grant(&p, now, WINDOW, false), PAUSE_CAPACITY);
 }
 
 static void a_late_timer_is_a_debt(void **state)
@@ -56,10 +56,10 @@ static void a_late_timer_is_a_debt(void **state)
 
 	(void)state;
 	pause_init(&p, 0);
-	assert_int_equal(pause_grant(&p, 0, WAIT), WAIT);
-	pause_charge(&p, 3 * PAUSE_CAPACITY); /* the process was stopped meanwhile */
-	assert_int_equal(pause_grant(&p, WINDOW, WAIT), 0);
-	assert_int_equal(pause_grant(&p, 3 * WINDOW, WAIT), WAIT);
+	assert_int_equal(pause_grant(&p, 0, WAIT, false), WAIT);
+	pause_charge(&p, 3 * PAUSE_CAPACITY, false); /* the process was stopped meanwhile */
+	assert_int_equal(pause_grant(&p, WINDOW, WAIT, false), 0);
+	assert_int_equal(pause_grant(&p, 3 * WINDOW, WAIT, false), WAIT);
 }
 
 #define SPANS 3000
@@ -106,7 +106,7 @@ static void no_window_holds_more_than_its_share(void **state)
 
 		pause_init(&p, now);
 		while (n < SPANS) {
-			nsec_t grant = pause_grant(&p, now, WAIT);
+			nsec_t grant = pause_grant(&p, now, WAIT, false);
 
 			if (!grant) {
 				now += 1 + rand_below(&r, round % 2 ? 1000 : 3000000);
@@ -117,7 +117,7 @@ static void no_window_holds_more_than_its_share(void **state)
 				grant = 1 + rand_below(&r, (uint32_t)grant);
 			span[n++] = (struct span){now, now + grant};
 			now += grant;
-			pause_charge(&p, grant);
+			pause_charge(&p, grant, false);
 			if (round >= 4 && !rand_below(&r, 10))
 				now += rand_below(&r, 200000000);
 		}
@@ -127,12 +127,36 @@ static void no_window_holds_more_than_its_share(void **state)
 	}
 }
 
+/* The two buckets do not mix, both fill up, and the second knows no debt. */
+static void spare_time(void **state)
+{
+	struct pause p;
+	nsec_t now = 0;
+
+	(void)state;
+	pause_init(&p, now);
+	assert_int_equal(pause_grant(&p, now, WAIT, true), WAIT);
+	assert_int_equal(pause_grant(&p, now, NSEC_PER_SEC, true), PAUSE_SPARE);
+	pause_charge(&p, PAUSE_SPARE / 2, true);
+	assert_int_equal(pause_grant(&p, now, NSEC_PER_SEC, true), PAUSE_SPARE / 2);
+	assert_int_equal(pause_grant(&p, now, NSEC_PER_SEC, false), PAUSE_CAPACITY);
+	pause_charge(&p, NSEC_PER_SEC, true);
+	assert_int_equal(pause_grant(&p, now, WAIT, true), 0);
+	now += WAIT * PAUSE_REFILL;
+	assert_int_equal(pause_grant(&p, now, NSEC_PER_SEC, true), WAIT);
+	pause_charge(&p, NSEC_PER_SEC, false);
+	assert_int_equal(pause_grant(&p, now, WAIT, false), 0);
+	now += PAUSE_SPARE * PAUSE_REFILL;
+	assert_int_equal(pause_grant(&p, now, NSEC_PER_SEC, true), PAUSE_SPARE);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_fresh_pair_waits_its_whole_time),
 		cmocka_unit_test(used_up_and_filled_again),
 		cmocka_unit_test(a_late_timer_is_a_debt),
+		cmocka_unit_test(spare_time),
 		cmocka_unit_test(no_window_holds_more_than_its_share),
 	};
 

@@ -92,11 +92,15 @@ struct portq {
 		nsec_t wait_until;   /* when the frame at the head is given up */
 		uint64_t wait_ticket; /* who waits longest is served first */
 		unsigned retries;     /* "there is room" without any coming */
+		bool wait_alone;      /* this pause keeps nobody else */
+		int16_t only;         /* where the last frames went ... */
+		nsec_t only_since;    /* ... all of them since then */
 		struct loop_timer wait_timer;
 		struct pause {
 			nsec_t at;   /* when the budget was last filled up */
 			nsec_t left; /* of the pause budget [ns]; below zero: a late timer's debt */
-		} * pause;           /* [PORTS_MAX], by the receiver's index */
+			nsec_t spare; /* for pauses that keep nobody else */
+		} * pause;            /* [PORTS_MAX], by the receiver's index */
 
 		/* as a receiver */
 		TAILQ_HEAD(portq_waiters, portq) waiters; /* senders that wait for this one */
