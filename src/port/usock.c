@@ -8,7 +8,9 @@
 #include "port/usock.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -108,23 +110,45 @@ static int path_bind(int fd, const struct sockaddr_un *addr, struct err *err)
 		addr->sun_path);
 }
 
-/* Between bind and listen: nobody can connect yet. */
-static int file_prepare(
-	struct usock_file *file, const char *path, mode_t mode, gid_t group, struct err *err)
+/* Group and mode of the file that `fd` (O_PATH) is, whatever its name leads to by now. */
+static int rights_set(
+	int fd, const struct stat *st, const char *path, mode_t mode, gid_t group, struct err *err)
 {
-	struct stat st;
+	char self[32];
 
-	if (lstat(path, &st))
-		return err_set(err, errno, "%s: %s", path, strerror(errno));
-	file->dev = st.st_dev;
-	file->ino = st.st_ino;
-	if (group != (gid_t)-1 && group != st.st_gid && lchown(path, (uid_t)-1, group))
-		return err_set(err, errno, "cannot give %s to group %u: %s", path, (unsigned)group,
-			strerror(errno));
-	if ((st.st_mode & 07777) != mode && chmod(path, mode))
+	if (group != (gid_t)-1 && group != st->st_gid &&
+		fchownat(fd, "", (uid_t)-1, group, AT_EMPTY_PATH))
+		return err_set(err, errno, "cannot give %s to group %u: %s; be in it, or root",
+			path, (unsigned)group, strerror(errno));
+	snprintf(self, sizeof(self), "/proc/self/fd/%d", fd);
+	if ((st->st_mode & 07777) != mode && chmod(self, mode))
 		return err_set(err, errno, "cannot set mode %04o on %s: %s", (unsigned)mode, path,
 			strerror(errno));
 	return 0;
+}
+
+/*
+ * Between bind and listen: nobody can connect yet. In a folder that others may write to, the name may
+ * be somebody's link already: what is opened is looked at, and only that is changed.
+ */
+static int file_prepare(
+	struct usock_file *file, const char *path, mode_t mode, gid_t group, struct err *err)
+{
+	int fd = open(path, O_PATH | O_NOFOLLOW | O_CLOEXEC), r;
+	struct stat st;
+
+	if (fd < 0)
+		return err_set(err, errno, "%s: %s", path, strerror(errno));
+	if (fstat(fd, &st))
+		r = err_set(err, errno, "%s: %s", path, strerror(errno));
+	else if (!S_ISSOCK(st.st_mode) || st.st_uid != geteuid())
+		r = err_set(err, EADDRINUSE, "%s is in use: another process took it over", path);
+	else {
+		*file = (struct usock_file){.dev = st.st_dev, .ino = st.st_ino};
+		r = rights_set(fd, &st, path, mode, group, err);
+	}
+	close(fd);
+	return r;
 }
 
 static bool file_is_ours(const struct usock_file *file, const char *path)
@@ -154,6 +178,7 @@ int usock_listen(
 	r = path_bind(fd, &addr, err);
 	if (r)
 		goto close_fd;
+	*file = (struct usock_file){0};
 	r = file_prepare(file, path, mode, group, err);
 	if (r)
 		goto remove_file;

@@ -4,9 +4,11 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <grp.h>
 #include <stdlib.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <sys/un.h>
 
 #include "port/usock.h"
@@ -264,6 +266,34 @@ static void only_our_own_file_is_removed(void **state)
 	assert_true(exists(p->path));
 }
 
+/* What cannot be given the group it shall have is not left behind. */
+static void group_that_is_not_ours(void **state)
+{
+	struct place *p = *state;
+	struct vhost_be_config c = {
+		.path = p->path, .server = true, .mode = 0660, .group = 1, .dev = device};
+	struct port *port;
+	struct err err;
+	pid_t pid;
+	int status;
+
+	if (geteuid()) {
+		assert_int_equal(vhost_be_open(&port, "vm", &c, &p->r.loop, NULL, &err), -EPERM);
+		assert_false(exists(p->path));
+		return;
+	}
+	assert_int_equal(chmod(p->dir, 0777), 0);
+	pid = fork();
+	if (!pid) {
+		if (setgid(65534) || setgroups(0, NULL) || setuid(65534))
+			_exit(1);
+		_exit(vhost_be_open(&port, "vm", &c, &p->r.loop, NULL, &err) != -EPERM ||
+			exists(p->path) || !strstr(err.text, "group 1"));
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+}
+
 static void group(void **state)
 {
 	struct place *p = *state;
@@ -441,6 +471,7 @@ int main(void)
 		P(bad_paths),
 		P(only_our_own_file_is_removed),
 		P(group),
+		P(group_that_is_not_ours),
 		P(out_of_descriptors),
 		P(close_then_free),
 		P(connects_and_reconnects),
