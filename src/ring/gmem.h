@@ -45,7 +45,8 @@ int gmem_check(const struct gmem *, uint64_t gpa, uint64_t uva, uint64_t size, s
 
 /*
  * Map `size` bytes at `offset` of `fd` as guest address `gpa`, user address `uva`. The descriptor
- * stays the caller's (it may be closed at once). Errors: EINVAL size 0, overflow; EEXIST overlap;
+ * stays the caller's (it may be closed at once). Errors: EINVAL size 0, overflow, a file that is no
+ * memory; EEXIST overlap;
  * ENOSPC too many regions; ENOMEM, EACCES of mmap; E2BIG: the file ends before offset + size.
  */
 int gmem_map(struct gmem *, uint64_t gpa, uint64_t uva, uint64_t size, int fd, uint64_t offset,

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * gmem_map: memory that a peer shares by a descriptor. Mapping takes a peer's word for nothing: the
- * file must hold the whole region, and unless a seal forbids shrinking it, the SIGBUS guard watches
- * the mapping. [vhost-user: Memory region description]
+ * file must be the kernel's own (a file system that a process serves could leave a page fault of
+ * ours unanswered for ever), it must hold the whole region, and unless a seal forbids shrinking it,
+ * the SIGBUS guard watches the mapping. [vhost-user: Memory region description]
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -30,10 +31,12 @@ static int file_check(int fd, uint64_t offset, uint64_t size, struct err *err)
 {
 	struct stat st;
 
+	/* First, as no file system is asked: only memfd, tmpfs and hugetlbfs have seals. */
+	if (fcntl(fd, F_GET_SEALS) < 0)
+		return err_set(err, errno == EBADF ? EBADF : EINVAL,
+			"memory file: must be a memfd, or lie on a tmpfs or hugetlbfs");
 	if (fstat(fd, &st) < 0)
 		return err_set(err, errno, "memory file: %s", strerror(errno));
-	if (!S_ISREG(st.st_mode))
-		return err_set(err, EINVAL, "memory file: not a regular file (use memfd or tmpfs)");
 	if (offset + size < size || offset + size > (uint64_t)st.st_size)
 		return err_set(err, E2BIG,
 			"memory file ends at %jd, before the region's end (%#" PRIx64 " + %#" PRIx64

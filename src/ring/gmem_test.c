@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -162,7 +163,8 @@ static void files(void **state)
 {
 	struct gmem m;
 	struct err err = {""};
-	int fd = memfd(64 * K, true), pipes[2];
+	int fd = memfd(64 * K, true), pipes[2], keep;
+	char path[32];
 
 	(void)state;
 	gmem_init(&m);
@@ -185,8 +187,18 @@ static void files(void **state)
 	assert_memory_equal(gmem_uva(&m, 2 << 20, 8 * K, 4), "weft", 4);
 	assert_false(gmem_faulted(&m));
 
-	fd = open("/proc/self/exe", O_RDONLY); /* a file that may not be written */
+	/* a file whose file system might never answer */
+	fd = open("/proc/self/status", O_RDONLY);
 	assert_true(fd >= 0);
+	assert_int_equal(gmem_map(&m, 0, 0, 4 * K, fd, 0, &err), -EINVAL);
+	assert_non_null(strstr(err.text, "memfd"));
+	close(fd);
+
+	keep = memfd(64 * K, true); /* a file that may not be written */
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", keep);
+	fd = open(path, O_RDONLY);
+	assert_true(fd >= 0);
+	close(keep);
 	assert_int_equal(gmem_map(&m, 0, 0, 4 * K, fd, 0, &err), -EACCES);
 	close(fd);
 	gmem_fini(&m);
