@@ -472,8 +472,11 @@ static unsigned forward(struct fabric *f, struct portq *q)
 		if (target == TARGET_FLOOD) {
 			flood(f, q, i, end);
 		} else if (target != TARGET_NONE) {
-			unsigned done = unicast(f, q, &f->port[target]->q, i, end);
+			struct port *to = f->port[target];
+			unsigned done;
 
+			assert(to); /* a port that goes is forgotten with its addresses */
+			done = unicast(f, q, &to->q, i, end);
 			if (done < end)
 				return done;
 		}
@@ -610,7 +613,7 @@ static int attach_check(struct fabric *f, const struct port *p, struct err *err)
 				"there is a port \"%s\" (%s) already: give the new %s port another "
 				"name=",
 				p->name, other->ops->kind, p->ops->kind);
-		if (!memcmp(p->mac, none, ETH_ALEN) || memcmp(p->mac, other->mac, ETH_ALEN))
+		if (!memcmp(p->mac, none, ETH_ALEN) || memcmp(p->mac, other->mac, ETH_ALEN) != 0)
 			continue;
 		eth_build_text(p->mac, mac);
 		return err_set(err, EEXIST,

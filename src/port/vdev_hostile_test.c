@@ -5,7 +5,16 @@
  */
 #include "port/vdev_rig.h"
 
-#define PART (8u << 20) /* a buffer that the same memory gives again and again */
+#define BLANK (8u << 20) /* where the memory is zero, */
+#define PART  (8u << 20) /* so long: buffers that the same memory gives again and again */
+
+static struct guest *guest_blank(unsigned size)
+{
+	struct guest *g = guest_new(MODERN, size, 0);
+
+	memset(g->mem + BLANK, 0, PART);
+	return g;
+}
 
 /*
  * A chain of exactly `len` bytes through an indirect table of its own; the buffers overlap. The
@@ -20,7 +29,7 @@ static void add_long(struct guest *g, struct ring_sim *s, uint32_t len, bool wri
 
 	for (unsigned i = 0; i < n; i++) {
 		t[i] = (struct vring_desc){
-			.addr = GPA + (1u << 20),
+			.addr = GPA + BLANK,
 			.len = i < n - 1 ? PART : len - i * PART,
 			.flags = (uint16_t)((i < n - 1 ? VRING_DESC_F_NEXT : 0) |
 					    (writable ? VRING_DESC_F_WRITE : 0)),
@@ -38,7 +47,7 @@ static void bytes_of_a_burst(void **state)
 {
 	(void)state;
 	for (uint32_t first = 10; first < 16; first++) {
-		struct guest *a = guest_new(MODERN, 16, 0);
+		struct guest *a = guest_blank(16);
 		struct portq *q = portq_of(a);
 
 		guest_send(a, first);
@@ -59,7 +68,7 @@ static void bytes_of_a_burst(void **state)
 static void longest_receive_buffer(void **state)
 {
 	(void)state;
-	struct guest *a = guest_new(MODERN, 16, 0), *b = guest_new(MODERN, 16, 0);
+	struct guest *a = guest_blank(16), *b = guest_blank(16);
 
 	for (unsigned i = 0; i < 4; i++) {
 		add_long(b, &b->rx, UINT32_MAX - i, true);
@@ -82,7 +91,7 @@ static void add_empty(struct ring_sim *s, bool writable)
 
 	for (uint16_t i = 0; i < CHAIN_MAX - 1; i++)
 		s->desc[i] = (struct vring_desc){GPA, 0, VRING_DESC_F_NEXT | write, i + 1};
-	s->desc[CHAIN_MAX - 1] = (struct vring_desc){GPA + (8u << 20), 100, write, 0};
+	s->desc[CHAIN_MAX - 1] = (struct vring_desc){GPA + BLANK, 100, write, 0};
 	for (unsigned i = 0; i < 64; i++)
 		ring_sim_add_raw(s, 0);
 	ring_sim_publish(s);
@@ -92,7 +101,7 @@ static void add_empty(struct ring_sim *s, bool writable)
 static void descriptors_of_a_burst(void **state)
 {
 	(void)state;
-	struct guest *a = guest_new(MODERN, 2048, 0), *b = guest_new(MODERN, 2048, 0);
+	struct guest *a = guest_blank(2048), *b = guest_blank(2048);
 	struct vq_dev *tx = &a->dev.vq[VDEV_TX], *rx = &b->dev.vq[VDEV_RX];
 	unsigned n = 0;
 
@@ -122,7 +131,7 @@ static void descriptors_of_a_burst(void **state)
 static void discarded_unread(void **state)
 {
 	(void)state;
-	struct guest *a = guest_new(MODERN, 2048, 0);
+	struct guest *a = guest_blank(2048);
 	struct vq_dev *tx = &a->dev.vq[VDEV_TX];
 
 	vdev_ring_enable(&a->dev, VDEV_TX, false);

@@ -175,7 +175,7 @@ static __attribute__((noinline)) struct vring_desc table_gather(
 	const struct vq_dev *vq, uint64_t gpa, unsigned i)
 {
 	struct iovec part[sizeof(struct vring_desc)];
-	uint8_t raw[sizeof(struct vring_desc)], *to = raw;
+	uint8_t raw[sizeof(struct vring_desc)] = {0}, *to = raw;
 	unsigned n = gmem_pieces(vq->mem, gpa + i * sizeof(raw), sizeof(raw), part, sizeof(raw));
 
 	for (unsigned k = 0; k < n; k++) {

@@ -12,7 +12,7 @@ static const uint8_t fixed[6] = {0, 1, ETH_TYPE_IP4 >> 8, ETH_TYPE_IP4 & 255, 6,
 
 bool arp_parse(const uint8_t *p, size_t len, struct arp *a)
 {
-	if (len < ARP_LEN || memcmp(p, fixed, sizeof(fixed)))
+	if (len < ARP_LEN || memcmp(p, fixed, sizeof(fixed)) != 0)
 		return false;
 	a->op = get_be16(p + 6);
 	memcpy(a->sha, p + 8, 6);

@@ -19,7 +19,7 @@ bool ip_addr_in(const struct ip_addr *a, const struct ip_addr *prefix, unsigned 
 {
 	const unsigned bytes = plen / 8, bits = plen % 8;
 
-	if (memcmp(a->b, prefix->b, bytes))
+	if (memcmp(a->b, prefix->b, bytes) != 0)
 		return false;
 	return !bits || !((a->b[bytes] ^ prefix->b[bytes]) >> (8 - bits));
 }
