@@ -11,6 +11,7 @@
 
 #include "app/words.h"
 #include "base/rand.h"
+#include "port/impair.h"
 #include "port/pcap.h"
 #include "port/tap.h"
 #include "port/vdrv.h"
@@ -172,6 +173,7 @@ static void net_port_free(struct net *net, struct net_port *p)
 	fabric_detach(net->fabric, p->port);
 	p->port->pcap = NULL;
 	pcap_close(pcap);
+	impair_free(p->impair);
 	if (p->gone) {
 		p->gone(p->gone_ctx);
 	} else {
@@ -249,16 +251,26 @@ static int net_check_new(struct net *net, const struct spec *s, struct err *err)
 	return 0;
 }
 
+static int net_impair(struct net_port *p, struct err *err)
+{
+	struct impair_conf c;
+	int r = p->spec.impair ? impair_parse(&c, p->spec.impair, err) : 0;
+
+	return r || !p->spec.impair ? r : impair_wrap(&p->impair, p->port, &c, err);
+}
+
 /* An open port becomes one of the network's; it stays the caller's if this fails. */
 static int net_take(struct net *net, struct net_port *p, struct err *err)
 {
 	struct pcap *pcap = NULL;
-	int r;
+	int r = net_impair(p, err);
 
+	if (r)
+		return r;
 	if (p->spec.pcap) {
 		r = pcap_open(&pcap, p->spec.pcap, p->spec.name, &net->loop, &net->log, err);
 		if (r)
-			return r;
+			goto unwrap;
 		p->port->pcap = pcap;
 		p->port->capture = pcap_frame;
 	}
@@ -271,6 +283,9 @@ static int net_take(struct net *net, struct net_port *p, struct err *err)
 	net->nports--;
 	p->port->pcap = NULL;
 	pcap_close(pcap);
+unwrap:
+	impair_free(p->impair);
+	p->impair = NULL;
 	return r;
 }
 

@@ -147,6 +147,28 @@ static void test_pcap(void **state)
 	unlink(path);
 }
 
+static void test_impair(void **state)
+{
+	char text[200], path[128];
+	const struct port_ops *plain;
+
+	(void)state;
+	snprintf(text, sizeof(text), "vhost-user:a,impair=delay=1ms+log=%s/a.log", top);
+	snprintf(path, sizeof(path), "%s/a.log", top);
+	assert_int_equal(net_add(&net, text, "/", NULL), 0);
+	assert_int_equal(net_add(&net, "vhost-user:b", "/", NULL), 0);
+	plain = net_find(&net, "b", NULL)->port->ops;
+	assert_ptr_not_equal(net_find(&net, "a", NULL)->port->ops, plain);
+	assert_string_equal(net_find(&net, "a", NULL)->port->ops->kind, plain->kind);
+	assert_int_equal(net_del(&net, "a", NULL), 0);
+	assert_int_equal(net_del(&net, "b", NULL), 0);
+	assert_int_equal(unlink(path), 0);
+	/* a log that cannot be written leaves nothing behind */
+	assert_int_equal(
+		net_add(&net, "vhost-user:a,impair=log=/nowhere/a.log", "/", NULL), -ENOENT);
+	assert_int_equal(net.nports, 0);
+}
+
 static void test_full(void **state)
 {
 	struct err err = {""};
@@ -190,6 +212,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_stale_taken_over, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_failures_leave_nothing, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_pcap, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_impair, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_full, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_names, setup, teardown),
 	};

@@ -17,6 +17,7 @@
 #include <string.h>
 
 #include "app/words.h"
+#include "port/impair.h"
 #include "port/port.h"
 #include "port/vnet.h"
 
@@ -230,6 +231,16 @@ static int value_text(struct spec_in *in, const struct spec_key *key, char *valu
 	return 0;
 }
 
+/* words of a bad network; kept as text, parsed again when the port is wrapped */
+static int value_impair(struct spec_in *in, const struct spec_key *key, char *value, void *field)
+{
+	struct impair_conf c;
+
+	(void)key;
+	*(const char **)field = value;
+	return impair_parse(&c, value, in->err);
+}
+
 /* "a+b+c" into pointers; the addresses themselves are judged by whoever sets them */
 static int value_list(struct spec_in *in, const struct spec_key *key, char *value, void *field)
 {
@@ -363,6 +374,11 @@ static const struct spec_key keys[] = {
 		"capture to FILE (pcapng) with directions and drop reasons"},
 	{ANY, "mtu", "BYTES", value_number, AT(mtu), ETH_MTU_MIN, ETH_MTU_MAX,
 		"largest IP packet, 68 to 65535; default 1500"},
+	{ANY, "impair", "WORD=VALUE+...", value_impair, AT(impair), 0, 0,
+		"a bad network in front of the port: delay, jitter, loss, reorder, dup, corrupt, "
+		"rate, limit, mtu_hole, unit=wire|super, each for in. or out. or both, and seed, "
+		"log, "
+		"replay"},
 	{ANY, "off", "FEATURE+...", value_features, AT(off), 0, 0,
 		"virtio features not to offer or not to use"},
 	{VHOST, "server", "on|off", value_switch, AT(server), 0, 0,

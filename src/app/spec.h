@@ -36,6 +36,7 @@ struct spec {
 	const char *netns;                /* NULL: ours */
 	const char *addr[SPEC_ADDRS + 1]; /* NULL-terminated */
 	const char *pcap;                 /* NULL: none; absolute */
+	const char *impair;               /* words of a bad network; NULL: none */
 	struct vdrv_config drv;           /* virtio-user: the knobs; the rest is above */
 	char *store;                      /* what the pointers above point into */
 };

@@ -162,7 +162,7 @@ static const char *const mistakes[][3] = {
 	{"tap:", "needs IFNAME", "tap:IFNAME"},
 	{"vhost-user:a,mut=9000", "'mut'", "did you mean 'mtu'"},
 	{"vhost-user:a,colour=red", "'colour'",
-		"known: name, pcap, mtu, off, server, mac, mode, group"},
+		"known: name, pcap, mtu, impair, off, server, mac, mode, group"},
 	{"tap:t,server=on", "'server'", "known: name, pcap, mtu, off, netns, ip"},
 	{"vhost-user:a,mtu", "'mtu'", "key=value"},
 	{"vhost-user:a,", "''", "key=value"},
@@ -186,6 +186,7 @@ static const char *const mistakes[][3] = {
 	{"vhost-user:a,name=-x", "-x", ""},
 	{"vhost-user:a,name=", "", ""},
 	{"vhost-user:a,pcap=", "pcap=", "not be empty"},
+	{"tap:a,impair=delay=5", "delay=5", "such as 20ms"},
 	{"vhost-user:a b", "a b", ""},
 	{"vhost-user:a.name.that.is.longer.than.31.bytes", "longer.than", ""},
 	{"vhost-user:/x/a b.sock", "a b.sock", "name=NAME"},
@@ -292,7 +293,7 @@ static void test_explain(void **state)
 	(void)state;
 	spec_explain(count_line, &count);
 	/* kinds, a heading; keys of any port, of each kind */
-	assert_int_equal(count, 3 + 1 + 4 + 4 + 12 + 2);
+	assert_int_equal(count, 3 + 1 + 5 + 4 + 12 + 2);
 }
 
 int main(void)

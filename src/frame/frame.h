@@ -62,7 +62,8 @@ struct offload {
 	X(BUFFER_SMALL, "buffer_too_small") /* one receive buffer cannot hold it, no MRG_RXBUF */  \
 	X(NO_OFFLOAD, "cannot_fit")         /* cannot be segmented or checksummed in software */   \
 	X(DISABLED, "ring_disabled")        /* the sender's ring is disabled [vhost-user] */       \
-	X(IO, "io_error")                   /* the kernel refused a write */
+	X(IO, "io_error")                   /* the kernel refused a write */                       \
+	X(IMPAIRED, "impaired")             /* lost on purpose: impair= */
 
 enum drop {
 #define X(name, text) DROP_##name,
