@@ -70,9 +70,10 @@ static void no_kick(void *ctx, unsigned queue)
 static void all_down(struct run *r)
 {
 	struct vdrv *v = &r->v;
-	uint64_t refs = pkt_pool_refs(&v->pkts) + (v->rx.frag.chunk != NULL) + (v->rx.n - v->rx.at);
+	uint64_t refs = pkt_pool_refs(&v->pkts) + (v->rx.frag.chunk != NULL) +
+			(v->rx.spare_put - v->rx.spare_get);
 
-	refs += (uint64_t)v->rx.posted * (v->rx.mode == VDRV_BIG ? v->rx.pages : 1);
+	refs += (uint64_t)v->vq[VDRV_RX].nout * (v->rx.mode == VDRV_BIG ? v->rx.pages : 1);
 	check(chunk_pool_refs(&v->chunks) == refs);
 	vdrv_down(v);
 	for (unsigned i = 0; i < HELD; i++) {

@@ -295,17 +295,28 @@ static void S3_allocations_by_order(void **state)
 static void steady_state_allocates_nothing_new(void **state)
 {
 	struct vdrv_config a = defaults(), b = defaults();
-	uint32_t live;
 
 	(void)state;
 	path_init(&a, &b, 0, 1500);
-	carry_plain(64);
-	live = chunk_pool_live(&path.a.v.chunks);
-	path.b.v.n.rx_packets = 0;
-	carry_plain(64);
-	path.b.v.n.rx_packets = 0;
-	carry_plain(64);
-	assert_int_equal(chunk_pool_live(&path.a.v.chunks), live);
+	for (unsigned len = 64; len <= 1514; len += 1450) {
+		uint32_t live_a, live_b;
+		uint64_t got = path.b.v.chunks.got[3];
+
+		carry_plain(len);
+		live_a = chunk_pool_live(&path.a.v.chunks);
+		live_b = chunk_pool_live(&path.b.v.chunks);
+		for (unsigned round = 0; round < 5; round++) {
+			path.b.v.n.rx_packets = 0;
+			carry_plain(len);
+		}
+		assert_int_equal(chunk_pool_live(&path.a.v.chunks), live_a);
+		assert_int_equal(chunk_pool_live(&path.b.v.chunks), live_b);
+		if (len == 64) { /* buffers that were copied out of go around */
+			assert_int_equal(path.b.v.chunks.got[3], got);
+			assert_int_equal(path.b.v.rx.frag.chunks, 13); /* 256 of 1536, by 21 */
+		}
+		path.b.v.n.rx_packets = 0;
+	}
 	path_fini();
 }
 

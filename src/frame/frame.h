@@ -20,6 +20,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 #include <sys/uio.h>
 
 #include "base/limits.h"
@@ -120,5 +121,23 @@ bool frame_pull(struct frame *, uint32_t n);
  */
 void frame_copy(const struct frame *, uint32_t from, uint32_t n, const struct iovec *to,
 	unsigned nto, size_t skip);
+
+/*
+ * Copy a small frame: its size is not known when compiled, but is nearly always 32 to 128 bytes, where
+ * two overlapping copies of a fixed size do without a call and without a branch on the size. Bytes
+ * may be read twice; what counts is the copy.
+ */
+static inline void copy_small(uint8_t *to, const uint8_t *from, uint32_t n)
+{
+	if (__builtin_expect(n - 64 <= 64, 1)) {
+		memcpy(to, from, 64);
+		memcpy(to + n - 64, from + n - 64, 64);
+	} else if (n - 32 <= 32) {
+		memcpy(to, from, 32);
+		memcpy(to + n - 32, from + n - 32, 32);
+	} else {
+		memcpy(to, from, n);
+	}
+}
 
 #endif

@@ -19,24 +19,6 @@ static inline struct vdev *vdev_of(struct portq *q)
 	return (struct vdev *)(void *)((char *)q - offsetof(struct vdev, port.q));
 }
 
-/*
- * Copy a small frame: its size is not known when compiled, but is nearly always 32 to 128 bytes, where
- * two overlapping copies of a fixed size do without a call and without a branch on the size. Bytes
- * may be read twice; what counts is the copy.
- */
-static inline void copy_small(uint8_t *to, const uint8_t *from, uint32_t n)
-{
-	if (likely(n - 64 <= 64)) {
-		memcpy(to, from, 64);
-		memcpy(to + n - 64, from + n - 64, 64);
-	} else if (n - 32 <= 32) {
-		memcpy(to, from, 32);
-		memcpy(to + n - 32, from + n - 32, 32);
-	} else {
-		memcpy(to, from, n);
-	}
-}
-
 /* vdev_tx.c: see struct port_ops */
 unsigned vdev_pull(struct portq *, struct burst *, unsigned max);
 void vdev_settle(struct portq *, const struct burst *, unsigned n);

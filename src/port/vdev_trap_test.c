@@ -376,19 +376,19 @@ static void trap_T25_without_mrg_each_packet_takes_17_pages(void **state)
 	vdrv_config_init(&c);
 	assert_int_equal(vdrv_init(v, "drv", &c, &pair.loop, NULL, &err), 0);
 	assert_int_equal(vdrv_rings(v, vdrv_want(v) & ~without, 1500, &err), 0);
-	assert_int_equal(v->vq[VDRV_RX].n_desc, 17 * v->rx.posted);
-	assert_int_equal(v->rx.posted, 256 / 17);
-	assert_true(v->rx.posted_bytes / v->rx.posted >= 65562);
+	assert_int_equal(v->vq[VDRV_RX].n_desc, 17 * v->vq[VDRV_RX].nout);
+	assert_int_equal(v->vq[VDRV_RX].nout, 256 / 17);
+	assert_true(v->rx.posted_bytes / v->vq[VDRV_RX].nout >= 65562);
 	/* MTU-sized packets only: one buffer each */
 	assert_int_equal(
 		vdrv_rings(v, vnet_features_close(vdrv_want(v) & ~without & ~B(GUEST_CSUM)), 1500,
 			&err),
 		0);
-	assert_int_equal(v->rx.posted, 256);
-	assert_true(v->rx.posted_bytes / v->rx.posted >= 1526);
+	assert_int_equal(v->vq[VDRV_RX].nout, 256);
+	assert_true(v->rx.posted_bytes / v->vq[VDRV_RX].nout >= 1526);
 	/* and with it: a buffer each, of which a packet takes what it needs */
 	assert_int_equal(vdrv_rings(v, vdrv_want(v), 1500, &err), 0);
-	assert_int_equal(v->rx.posted, 256);
+	assert_int_equal(v->vq[VDRV_RX].nout, 256);
 	vdrv_down(v);
 	vdrv_fini(v);
 	free(v);

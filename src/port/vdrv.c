@@ -136,6 +136,9 @@ int vdrv_rings(struct vdrv *v, uint64_t features, uint32_t mtu, struct err *err)
 	v->mrg = features & VNET_BIT(MRG_RXBUF);
 	v->inline_ok = v->config.inline_header &&
 		       (features & (VNET_BIT(VERSION_1) | VNET_BIT(ANY_LAYOUT)));
+	v->tx.short_len = 0; /* a slot is a head with room for the header: not if heads have none */
+	if (v->inline_ok && v->config.headroom >= v->hdr_len && !(v->config.headroom & 1))
+		v->tx.short_len = VDRV_TX_SLOT - VDRV_HDR_SLOT;
 	v->mtu = v->config.mtu ? v->config.mtu : mtu ? mtu : MTU_DEFAULT;
 	v->port.mtu = v->mtu;
 	v->port.accepts = host_accepts(features);
@@ -230,12 +233,18 @@ static int config_check(const struct vdrv_config *c, struct err *err)
 	return 0;
 }
 
-/* Rings and lone headers at the end of the pool. */
+/* Rings, lone headers, short frames. */
+static size_t shared_len(unsigned size)
+{
+	return 2 * vq_drv_len(size, true) + (size_t)size * (VDRV_HDR_SLOT + VDRV_TX_SLOT);
+}
+
+/* They lie at the end of the pool. */
 static int rings_make(struct vdrv *v, struct err *err)
 {
 	unsigned size = v->config.ring_size;
 	size_t ring = vq_drv_len(size, true), lone = (size_t)size * VDRV_HDR_SLOT;
-	uint8_t *mem = chunk_pool_reserve(&v->chunks, 2 * ring + lone);
+	uint8_t *mem = chunk_pool_reserve(&v->chunks, shared_len(size));
 	int rc = 0;
 
 	if (!mem)
@@ -243,8 +252,10 @@ static int rings_make(struct vdrv *v, struct err *err)
 	for (unsigned i = 0; i < VDRV_QUEUES && !rc; i++)
 		rc = vq_drv_init(&v->vq[i], mem + i * ring, size, true, err);
 	v->tx.hdr = mem + 2 * ring;
+	v->tx.slot = v->tx.hdr + lone;
 	v->rx.buf = calloc(size, sizeof(*v->rx.buf));
-	if (!rc && !v->rx.buf)
+	v->rx.spare = calloc(size, sizeof(*v->rx.spare));
+	if (!rc && (!v->rx.buf || !v->rx.spare))
 		rc = err_set(err, ENOMEM, "no memory for %u receive buffers", size);
 	return rc;
 }
@@ -252,9 +263,8 @@ static int rings_make(struct vdrv *v, struct err *err)
 static int memory_make(struct vdrv *v, struct err *err)
 {
 	const struct vdrv_config *c = &v->config;
-	size_t ring = 2 * vq_drv_len(c->ring_size, true) + (size_t)c->ring_size * VDRV_HDR_SLOT;
-	int rc = chunk_pool_init(
-		&v->chunks, c->memory + (ring + CHUNK_MAX - 1) / CHUNK_MAX * CHUNK_MAX, err);
+	size_t shared = (shared_len(c->ring_size) + CHUNK_MAX - 1) / CHUNK_MAX * CHUNK_MAX;
+	int rc = chunk_pool_init(&v->chunks, c->memory + shared, err);
 
 	if (rc)
 		return rc;
@@ -303,8 +313,10 @@ void vdrv_fini(struct vdrv *v)
 	for (unsigned i = 0; i < VDRV_QUEUES; i++)
 		vq_drv_fini(&v->vq[i]);
 	free(v->rx.buf);
+	free(v->rx.spare);
 	free(v->rx.page);
 	v->rx.buf = NULL;
+	v->rx.spare = NULL;
 	v->rx.page = NULL;
 	chunk_pool_fini(&v->chunks);
 }

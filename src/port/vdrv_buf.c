@@ -21,7 +21,6 @@
 
 #define LINE         64
 #define REFILL_BATCH 64
-#define AVG_WEIGHT   6 /* a packet weighs 1/64 */
 #define VLAN_FRAME   (ETH_HLEN + VLAN_HLEN)
 #define FAULT_2013   (VLAN_FRAME + 1500) /* whatever the MTU is, and no header */
 #define IP_MAX       65535u
@@ -42,17 +41,6 @@ static uint32_t min_u32(uint32_t a, uint32_t b)
 static uint32_t line_up(uint32_t n)
 {
 	return (n + LINE - 1) & -LINE;
-}
-
-/*
- * A fixed-point average. The arithmetic shift rounds down: from above it comes to the exact value,
- * from below to less than one 1/1024 short of it, and whoever reads rounds up [T8].
- */
-uint64_t vdrv_avg(uint64_t avg, uint32_t len)
-{
-	int64_t x = (int64_t)len << VDRV_AVG_BITS, old = (int64_t)avg;
-
-	return avg ? (uint64_t)(old + ((x - old) >> AVG_WEIGHT)) : (uint64_t)x;
 }
 
 static bool guest_gso(uint64_t features)
@@ -158,33 +146,42 @@ int vdrv_buf_setup(struct vdrv *v, struct err *err)
 
 /* refill */
 
-static void buf_posted(struct vdrv *v, uint64_t cap)
+/* One that was copied out of, if it is of a good length still; else a new one. */
+static inline bool buf_get(struct vdrv *v, uint32_t len, struct vdrv_spare *b)
 {
-	v->rx.posted++;
-	v->rx.posted_bytes += cap;
+	struct vdrv_rx *rx = &v->rx;
+
+	while (rx->spare_get != rx->spare_put) {
+		*b = rx->spare[rx->spare_get++ & v->vq[VDRV_RX].mask];
+		if (likely(b->cap >= len && b->cap < 2 * len))
+			return true;
+		chunk_put(&v->chunks, b->chunk);
+	}
+	b->data = page_frag_get(&rx->frag, len, true, &b->chunk, &b->cap);
+	return b->data;
 }
 
-static bool post_one(struct vdrv *v, uint32_t len)
+static inline bool post_one(struct vdrv *v, uint32_t len)
 {
 	struct vq_drv *vq = &v->vq[VDRV_RX];
 	struct vdrv_buf *b = &v->rx.buf[vq_drv_next_id(vq)];
-	uint32_t cap;
+	struct vdrv_spare s;
 
-	b->data = page_frag_get(&v->rx.frag, len, true, &b->chunk, &cap);
-	if (unlikely(!b->data))
+	if (unlikely(!buf_get(v, len, &s)))
 		return false;
 	if (likely(!v->rx.header_apart)) {
-		vq_drv_add1(vq, b->data, cap, true, b);
+		vq_drv_add1(vq, s.data, s.cap, true, b);
 	} else {
 		struct iovec iov[2] = {
-			{b->data, v->hdr_len}, {b->data + v->hdr_len, cap - v->hdr_len}};
+			{s.data, v->hdr_len}, {s.data + v->hdr_len, s.cap - v->hdr_len}};
 
 		if (vq_drv_add(vq, iov, 0, 2, b)) {
-			chunk_put(&v->chunks, b->chunk);
+			chunk_put(&v->chunks, s.chunk);
 			return true; /* no room in the ring is no lack of memory */
 		}
 	}
-	buf_posted(v, cap);
+	*b = (struct vdrv_buf){s.data, s.chunk};
+	v->rx.posted_bytes += s.cap;
 	return true;
 }
 
@@ -240,7 +237,7 @@ static int post_big(struct vdrv *v)
 	}
 	b->data = iov->iov_base;
 	b->chunk = NULL;
-	buf_posted(v, (uint64_t)size * v->rx.pages);
+	v->rx.posted_bytes += (uint64_t)size * v->rx.pages;
 	return 0;
 }
 
@@ -318,7 +315,8 @@ void vdrv_buf_detach(struct vdrv *v)
 
 		vdrv_buf_drop(v, &u);
 	}
+	while (v->rx.spare_get != v->rx.spare_put)
+		chunk_put(&v->chunks, v->rx.spare[v->rx.spare_get++ & v->vq[VDRV_RX].mask].chunk);
 	page_frag_fini(&v->rx.frag);
-	v->rx.posted = 0;
 	v->rx.posted_bytes = 0;
 }

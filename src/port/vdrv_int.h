@@ -21,12 +21,14 @@
 
 enum { VDRV_RX, VDRV_TX, VDRV_QUEUES };
 
-#define VDRV_STAGE    32                   /* used entries looked at ahead */
-#define VDRV_TAGS     8                    /* bytes of two VLAN tags: allowed beyond the MTU */
-#define VDRV_HDR_SLOT 16                   /* bytes of a header that stands alone */
-#define VDRV_PIECES   64                   /* of a transmit chain, at most */
-#define VDRV_RETRY    (10 * NSEC_PER_MSEC) /* when memory was out and nothing is posted [T23] */
-#define VDRV_AVG_BITS 16                   /* fraction of the average packet length [T8] */
+#define VDRV_AHEAD      8                    /* used buffers whose first lines are on their way */
+#define VDRV_TAGS       8                    /* bytes of two VLAN tags: allowed beyond the MTU */
+#define VDRV_HDR_SLOT   16                   /* bytes of a header that stands alone */
+#define VDRV_PIECES     64                   /* of a transmit chain, at most */
+#define VDRV_TX_SLOT    320                  /* bytes for a short frame and its header, by id */
+#define VDRV_RETRY      (10 * NSEC_PER_MSEC) /* when memory was out and nothing is posted [T23] */
+#define VDRV_AVG_BITS   16                   /* fraction of the average packet length [T8] */
+#define VDRV_AVG_WEIGHT 6                    /* a packet weighs 1/64 */
 
 enum vdrv_rx_mode {
 	VDRV_MERGE, /* MRG_RXBUF: a packet in num_buffers buffers */
@@ -48,6 +50,13 @@ struct vdrv_used {
 	uint16_t id;
 };
 
+/* A buffer that was copied out of and may be posted again. */
+struct vdrv_spare {
+	uint8_t *data;
+	struct chunk *chunk;
+	uint32_t cap;
+};
+
 struct vdrv_rx {
 	enum vdrv_rx_mode mode;
 	bool header_apart; /* a descriptor of its own for the header [VIRTIO 1.2 5.1.6.6] */
@@ -57,22 +66,22 @@ struct vdrv_rx {
 	struct page_frag frag;
 	struct vdrv_buf *buf;
 	struct chunk **page;
-	unsigned posted;
+	struct vdrv_spare *spare; /* [ring size], the oldest first: addresses keep ascending */
+	unsigned spare_get, spare_put;
 	uint64_t posted_bytes;
 	uint64_t budget; /* for posted_bytes: the rest is for packets */
 	struct loop_timer retry;
 
-	unsigned at, n; /* used[at .. n) wait */
-	struct vdrv_used used[VDRV_STAGE];
-
 	/* the port's: frames on loan; NULL: all of it is in the burst */
-	unsigned nlent;
+	unsigned nlent, nlent_pkts;
 	struct pkt *lent[BURST_FRAMES];
 	struct pkt_list back; /* went back: come first next time */
 };
 
 struct vdrv_tx {
-	uint8_t *hdr; /* shared: headers that stand alone, by id */
+	uint8_t *hdr;       /* shared: headers that stand alone, by id */
+	uint8_t *slot;      /* shared: short frames behind their headers, by id */
+	uint32_t short_len; /* a frame up to this goes there; 0: none */
 	bool stopped;
 	bool want_room;      /* the port waits for room */
 	bool want_done;      /* an account waits */
@@ -139,20 +148,41 @@ void vdrv_break(struct vdrv *, const char *reason);
 void vdrv_kick(struct vdrv *, unsigned queue);
 
 /* vdrv_buf.c */
-uint64_t vdrv_avg(uint64_t avg, uint32_t len); /* the average after one more packet */
-uint32_t vdrv_buf_len(const struct vdrv *);    /* of the next mergeable or small buffer */
+/*
+ * The average after one more packet, in fixed point. The arithmetic shift rounds down: from above it
+ * comes to the exact value, from below to less than 1/1024 short of it, and whoever reads rounds up
+ * [T8].
+ */
+static inline uint64_t vdrv_avg(uint64_t avg, uint32_t len)
+{
+	int64_t x = (int64_t)len << VDRV_AVG_BITS, old = (int64_t)avg;
+
+	return avg ? (uint64_t)(old + ((x - old) >> VDRV_AVG_WEIGHT)) : (uint64_t)x;
+}
+uint32_t vdrv_buf_len(const struct vdrv *); /* of the next mergeable or small buffer */
 int vdrv_buf_setup(struct vdrv *, struct err *);
 void vdrv_refill(struct vdrv *);       /* fill the ring, publish, kick */
 void vdrv_refill_check(struct vdrv *); /* if it is worth while, or needed */
 void vdrv_buf_retry(struct loop_timer *);
 void vdrv_buf_drop(struct vdrv *, const struct vdrv_used *); /* put its references down */
-void vdrv_buf_detach(struct vdrv *);                         /* the same for all that is posted */
+/* The same, where it was copied: the buffer may be posted again. */
+static inline void vdrv_buf_again(struct vdrv *v, const struct vdrv_used *u)
+{
+	struct vdrv_rx *rx = &v->rx;
+
+	if (likely(u->chunk && rx->spare_put - rx->spare_get < v->vq[VDRV_RX].size))
+		rx->spare[rx->spare_put++ & v->vq[VDRV_RX].mask] =
+			(struct vdrv_spare){u->data, u->chunk, u->cap};
+	else
+		vdrv_buf_drop(v, u);
+}
+void vdrv_buf_detach(struct vdrv *); /* the same for all that is posted */
 
 /* vdrv_rx.c: see struct port_ops */
 unsigned vdrv_pull(struct portq *, struct burst *, unsigned max);
 void vdrv_settle(struct portq *, const struct burst *, unsigned n);
 bool vdrv_arm(struct portq *);
-void vdrv_rx_drop(struct vdrv *); /* staged buffers and packets that went back */
+void vdrv_rx_drop(struct vdrv *); /* packets that went back */
 
 /* vdrv_tx.c: see struct port_ops */
 unsigned vdrv_push(struct portq *, const struct frame *, unsigned n);

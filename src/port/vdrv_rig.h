@@ -171,10 +171,11 @@ static inline void rig_run(struct rig *r)
 static inline void rig_refs_check(struct rig *r)
 {
 	struct vdrv *v = &r->v;
-	uint64_t refs = pkt_pool_refs(&v->pkts) + (v->rx.frag.chunk != NULL) + (v->rx.n - v->rx.at);
+	uint64_t refs = pkt_pool_refs(&v->pkts) + (v->rx.frag.chunk != NULL) +
+			(v->rx.spare_put - v->rx.spare_get);
 	uint64_t per = v->rx.mode == VDRV_BIG ? v->rx.pages : 1;
 
-	refs += v->rx.posted * per;
+	refs += v->vq[VDRV_RX].nout * per;
 	assert_int_equal(chunk_pool_refs(&v->chunks), refs);
 	assert_null(chunk_pool_check(&v->chunks));
 }

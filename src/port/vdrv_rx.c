@@ -7,10 +7,8 @@
  * buffers that belong to it are taken from the ring before the next one is looked at: else its
  * middle would be read as a header [T2, T5].
  *
- *	used -> stage (asked for from memory while others are worked on) -> packet -> pull, or receive
- *
- * A short packet in one buffer is copied out and its buffer given up at once, so that it does not
- * pin a chunk: for pull straight into the burst, and it becomes a packet only if it goes back.
+ * A short packet in one buffer is copied out, so that it does not pin a chunk, and its buffer is
+ * posted again: for pull straight into the burst, and it becomes a packet only if it goes back.
  * MECHANISMS 2.5, 2.11; [VIRTIO 1.2 5.1.6.4]
  */
 #include "port/vdrv_int.h"
@@ -21,44 +19,39 @@
 
 /* used buffers */
 
-static void stage_fill(struct vdrv *v)
+/* The first lines of a buffer that will be got some turns later: a guess, so it may be wrong. */
+static inline void used_ahead(const struct vdrv *v, const struct vq_drv *vq)
 {
-	struct vq_drv *vq = &v->vq[VDRV_RX];
-	struct vdrv_rx *rx = &v->rx;
-	unsigned max = rx->mode == VDRV_BIG ? 1 : VDRV_STAGE; /* page[] is not copied */
-	uint32_t written, cap;
-	struct vdrv_buf *b;
+	const struct vring_used_elem *e = &vq->used->ring[(vq->used_next + VDRV_AHEAD) & vq->mask];
+	const uint8_t *data = v->rx.buf[__atomic_load_n(&e->id, __ATOMIC_RELAXED) & vq->mask].data;
 
-	rx->at = rx->n = 0;
-	while (rx->n < max && (b = vq_drv_get(vq, &written, &cap))) {
-		struct vdrv_used *u = &rx->used[rx->n++];
-
-		__builtin_prefetch(b->data);
-		__builtin_prefetch(b->data + 64);
-		*u = (struct vdrv_used){b->data, b->chunk, cap, written, (uint16_t)(b - rx->buf)};
-		rx->posted--;
-		rx->posted_bytes -= cap;
-	}
-	v->n.rx_used += rx->n;
-	v->port.q.in.bufs += rx->n;
-	if (unlikely(vq->broken))
-		vdrv_break(v, vq->broken);
+	__builtin_prefetch(data);
+	__builtin_prefetch(data + 64);
 }
 
-static inline struct vdrv_used *used_next(struct vdrv *v)
+static inline bool used_next(struct vdrv *v, struct vdrv_used *u)
 {
-	if (v->rx.at == v->rx.n)
-		stage_fill(v);
-	return v->rx.at < v->rx.n ? &v->rx.used[v->rx.at++] : NULL;
+	struct vq_drv *vq = &v->vq[VDRV_RX];
+	const struct vdrv_buf *b = vq_drv_get(vq, &u->written, &u->cap);
+
+	if (unlikely(!b)) {
+		if (unlikely(vq->broken))
+			vdrv_break(v, vq->broken);
+		return false;
+	}
+	u->data = b->data;
+	u->chunk = b->chunk;
+	u->id = (uint16_t)(b - v->rx.buf);
+	v->rx.posted_bytes -= u->cap;
+	v->n.rx_used++;
+	used_ahead(v, vq);
+	return true;
 }
 
 void vdrv_rx_drop(struct vdrv *v)
 {
 	struct pkt *p;
 
-	while (v->rx.at < v->rx.n)
-		vdrv_buf_drop(v, &v->rx.used[v->rx.at++]);
-	v->rx.at = v->rx.n = 0;
 	while ((p = STAILQ_FIRST(&v->rx.back))) {
 		STAILQ_REMOVE_HEAD(&v->rx.back, entry);
 		pkt_free(p);
@@ -69,14 +62,14 @@ void vdrv_rx_drop(struct vdrv *v)
 static struct pkt *rx_fail(struct vdrv *v, struct pkt *p, unsigned left, uint64_t *counter)
 {
 	struct portq *q = &v->port.q;
-	struct vdrv_used *u;
+	struct vdrv_used u;
 
 	(*counter)++;
 	q->drop_in[DROP_BAD_HDR]++;
 	q->last_drop_in = DROP_BAD_HDR;
 	pkt_free(p);
-	while (left-- && (u = used_next(v)))
-		vdrv_buf_drop(v, u);
+	while (left-- && used_next(v, &u))
+		vdrv_buf_drop(v, &u);
 	return NULL;
 }
 
@@ -121,23 +114,23 @@ static inline unsigned num_buffers(struct vdrv *v, const uint8_t *hdr)
 /* Take one more buffer in; NULL: the packet is gone. `left`: buffers after this one. */
 static struct pkt *rx_append(struct vdrv *v, struct pkt *p, unsigned left)
 {
-	struct vdrv_used *u = used_next(v);
+	struct vdrv_used u;
 	uint64_t *wrong = NULL;
 
-	if (unlikely(!u))
+	if (unlikely(!used_next(v, &u)))
 		return rx_fail(v, p, 0, &v->n.rx_err_missing);
-	if (unlikely(u->written > u->cap))
+	if (unlikely(u.written > u.cap))
 		wrong = &v->n.rx_err_len;
-	else if (unlikely(!u->written))
+	else if (unlikely(!u.written))
 		wrong = &v->n.rx_err_short;
-	else if (unlikely(p->len + u->written > FRAME_MAX))
+	else if (unlikely(p->len + u.written > FRAME_MAX))
 		wrong = &v->n.rx_err_too_big;
 	if (unlikely(wrong)) {
-		vdrv_buf_drop(v, u);
+		vdrv_buf_drop(v, &u);
 		return rx_fail(v, p, left, wrong);
 	}
-	v->n.rx_not_full += left && u->written < u->cap;
-	if (unlikely(!pkt_add(p, u->chunk, u->data, u->written, u->cap, v->config.coalesce)))
+	v->n.rx_not_full += left && u.written < u.cap;
+	if (unlikely(!pkt_add(p, u.chunk, u.data, u.written, u.cap, v->config.coalesce)))
 		return rx_fail(v, p, left, &v->n.rx_err_memory);
 	return p;
 }
@@ -186,7 +179,7 @@ static struct pkt *rx_copy(struct vdrv *v, const struct vdrv_used *u)
 
 	if (likely(p))
 		memcpy(p->head, u->data + v->hdr_len, len);
-	vdrv_buf_drop(v, u);
+	vdrv_buf_again(v, u);
 	if (unlikely(!p))
 		return rx_fail(v, NULL, 0, &v->n.rx_err_memory);
 	v->n.rx_copied++;
@@ -233,42 +226,30 @@ static struct pkt *rx_packet(
 }
 
 /*
- * The next used buffer that begins a packet, its header in `hdr`, its count of buffers in *n. A
- * buffer that cannot is dropped with all that its header, if it has one, says belongs to it.
- * NULL: there is none; *wrong: one was dropped.
+ * What begins with `u`, whose header was copied to `hdr`: a packet, or NULL. A buffer that cannot
+ * begin one is dropped with all that its header, if it has one, says belongs to it.
  */
-static inline struct vdrv_used *rx_begin(
-	struct vdrv *v, uint8_t hdr[VNET_HDR_MAX], unsigned *n, bool *wrong)
+static struct pkt *rx_any(struct vdrv *v, const struct vdrv_used *u, const uint8_t *hdr)
 {
-	struct vdrv_used *u = used_next(v);
-	uint64_t *counter = NULL;
-	unsigned left = 0;
+	unsigned n = num_buffers(v, hdr), left = 0;
+	uint64_t *wrong = NULL;
 
-	*wrong = false;
-	if (!u)
-		return NULL;
-	memcpy(hdr, u->data, VNET_HDR_MAX); /* any buffer has that much, whatever was written */
-	*n = num_buffers(v, hdr);
-	if (likely(*n == 1 && u->written <= u->cap && u->written >= v->hdr_len + ETH_HLEN &&
-		    u->written <= v->hdr_len + FRAME_MAX))
-		return u;
 	if (u->written > u->cap)
-		counter = &v->n.rx_err_len;
+		wrong = &v->n.rx_err_len;
 	else if (u->written < v->hdr_len + ETH_HLEN)
-		counter = &v->n.rx_err_short;
-	else if (!*n || *n > v->vq[VDRV_RX].size)
-		counter = &v->n.rx_err_num_buffers;
+		wrong = &v->n.rx_err_short;
+	else if (!n || n > v->vq[VDRV_RX].size)
+		wrong = &v->n.rx_err_num_buffers;
 	else if (u->written > v->hdr_len + FRAME_MAX)
-		counter = &v->n.rx_err_too_big;
-	v->n.rx_not_full += !counter && u->written < u->cap;
-	if (likely(!counter))
-		return u;
-	if (*n > 1 && u->written >= v->hdr_len)
-		left = *n - 1;
+		wrong = &v->n.rx_err_too_big;
+	if (likely(!wrong)) {
+		v->n.rx_not_full += n > 1 && u->written < u->cap;
+		return rx_packet(v, u, hdr, n);
+	}
+	if (n > 1 && u->written >= v->hdr_len)
+		left = n - 1;
 	vdrv_buf_drop(v, u);
-	rx_fail(v, NULL, left, counter);
-	*wrong = true;
-	return NULL;
+	return rx_fail(v, NULL, left, wrong);
 }
 
 /* the port's side */
@@ -284,26 +265,37 @@ static bool lend(struct vdrv *v, struct burst *b, struct pkt *p)
 	b->bytes += p->len;
 	b->n++;
 	v->rx.lent[v->rx.nlent++] = p;
+	v->rx.nlent_pkts++;
 	return true;
 }
 
-/* A short packet in one buffer: header and frame in one copy, to where the head of a frame lies. */
-static inline void lend_short(
-	struct vdrv *v, struct burst *b, const struct vdrv_used *u, const uint8_t *hdr)
+/*
+ * A short packet in one buffer: header and frame in one copy, to where the head of a frame lies.
+ * False: it is not one; the header is at the same place all the same.
+ */
+static inline bool lend_short(
+	struct vdrv *v, struct burst *b, const struct vdrv_used *u, uint32_t most)
 {
 	struct frame *f = &b->f[b->n];
-	uint8_t *data = b->head[b->n].data;
+	uint8_t *data = b->head[b->n].data, *hdr = data - v->hdr_len;
 	uint32_t len = u->written - v->hdr_len;
 
-	memcpy(data, u->data + v->hdr_len, len);
+	if (unlikely(len - ETH_HLEN > most - ETH_HLEN || u->written > u->cap)) {
+		memcpy(hdr, u->data, VNET_HDR_MAX); /* any buffer has that much */
+		return false;
+	}
+	copy_small(hdr, u->data, u->written);
+	if (unlikely(num_buffers(v, hdr) != 1))
+		return false;
 	*f = (struct frame){.head = data, .head_len = (uint16_t)len};
 	offload_parse(v, hdr, &f->off);
-	vdrv_buf_drop(v, u);
+	vdrv_buf_again(v, u);
 	b->bytes += len;
 	b->n++;
 	v->rx.lent[v->rx.nlent++] = NULL;
-	v->n.rx_copied++;
 	rx_count(v, len, 1);
+	v->n.rx_copied++;
+	return true;
 }
 
 /* Those that went back come first. False: the burst is full. */
@@ -321,25 +313,19 @@ static bool lend_back(struct vdrv *v, struct burst *b, unsigned max)
 
 static void lend_new(struct vdrv *v, struct burst *b, unsigned max)
 {
-	uint32_t short_len =
-		v->config.copybreak < FRAME_PULL_MAX ? v->config.copybreak : FRAME_PULL_MAX;
-	uint8_t hdr[VNET_HDR_MAX];
+	uint32_t most = v->config.copybreak < FRAME_PULL_MAX ? v->config.copybreak : FRAME_PULL_MAX;
+	struct vdrv_used u;
 
-	while (b->n < max && b->bytes < BURST_BYTES) {
-		unsigned n;
-		bool wrong;
-		struct vdrv_used *u = rx_begin(v, hdr, &n, &wrong);
+	if (most < ETH_HLEN)
+		most = ETH_HLEN;
+	while (b->n < max && b->bytes < BURST_BYTES && used_next(v, &u)) {
+		uint8_t hdr[VNET_HDR_MAX];
 		struct pkt *p;
 
-		if (!u && wrong)
+		if (likely(lend_short(v, b, &u, most)))
 			continue;
-		if (!u)
-			return;
-		if (likely(n == 1 && u->written - v->hdr_len <= short_len)) {
-			lend_short(v, b, u, hdr);
-			continue;
-		}
-		p = rx_packet(v, u, hdr, n);
+		memcpy(hdr, b->head[b->n].data - v->hdr_len, sizeof(hdr));
+		p = rx_any(v, &u, hdr);
 		if (p && unlikely(!lend(v, b, p))) {
 			STAILQ_INSERT_TAIL(&v->rx.back, p, entry);
 			return;
@@ -351,8 +337,10 @@ unsigned vdrv_pull(struct portq *q, struct burst *b, unsigned max)
 {
 	struct vdrv *v = vdrv_of(q);
 
+	uint64_t used = v->n.rx_used;
+
 	b->n = b->niov = b->bytes = 0;
-	v->rx.nlent = 0;
+	v->rx.nlent = v->rx.nlent_pkts = 0;
 	if (unlikely(!v->live))
 		return 0;
 	if (v->vq[VDRV_RX].armed)
@@ -361,6 +349,7 @@ unsigned vdrv_pull(struct portq *q, struct burst *b, unsigned max)
 		max = BURST_FRAMES;
 	if (likely(lend_back(v, b, max)))
 		lend_new(v, b, max);
+	q->in.bufs += v->n.rx_used - used;
 	if (likely(v->live))
 		vdrv_refill_check(v);
 	return b->n;
@@ -378,7 +367,7 @@ void vdrv_settle(struct portq *q, const struct burst *b, unsigned n)
 {
 	struct vdrv *v = vdrv_of(q);
 
-	for (unsigned i = 0; i < n; i++)
+	for (unsigned i = 0; i < n && v->rx.nlent_pkts; i++)
 		pkt_free(v->rx.lent[i]);
 	for (unsigned i = v->rx.nlent; i-- > n;) { /* the last first: to the front, in order */
 		struct pkt *p = lent_packet(v, b, i);
@@ -401,7 +390,7 @@ bool vdrv_arm(struct portq *q)
 	if (!v->live)
 		return false;
 	vdrv_refill_check(v);
-	if (!STAILQ_EMPTY(&v->rx.back) || v->rx.at < v->rx.n)
+	if (!STAILQ_EMPTY(&v->rx.back))
 		return true;
 	more = vq_drv_arm(&v->vq[VDRV_RX], 1);
 	if (unlikely(v->vq[VDRV_RX].broken))
@@ -433,28 +422,25 @@ static bool received_good(struct vdrv *v, struct pkt *p)
 static struct pkt *receive_one(struct vdrv *v)
 {
 	struct pkt *p = STAILQ_FIRST(&v->rx.back);
-	uint8_t hdr[VNET_HDR_MAX];
+	struct vdrv_used u;
 
 	if (p) {
 		STAILQ_REMOVE_HEAD(&v->rx.back, entry);
 		return p;
 	}
-	for (;;) {
-		unsigned n;
-		bool wrong;
-		struct vdrv_used *u = rx_begin(v, hdr, &n, &wrong);
+	while (!p && used_next(v, &u)) {
+		uint8_t hdr[VNET_HDR_MAX];
 
-		if (!u && !wrong)
-			return NULL;
-		p = u ? rx_packet(v, u, hdr, n) : NULL;
-		if (p)
-			return p;
+		memcpy(hdr, u.data, sizeof(hdr));
+		p = rx_any(v, &u, hdr);
 	}
+	return p;
 }
 
 unsigned vdrv_receive(struct port *port, struct pkt **out, unsigned max)
 {
 	struct vdrv *v = vdrv_port(port);
+	uint64_t used = v->n.rx_used;
 	struct pkt *p;
 	unsigned n = 0;
 
@@ -468,6 +454,7 @@ unsigned vdrv_receive(struct port *port, struct pkt **out, unsigned max)
 		else
 			pkt_free(p);
 	}
+	port->q.in.bufs += v->n.rx_used - used;
 	if (likely(v->live))
 		vdrv_refill_check(v);
 	return n;

@@ -348,14 +348,14 @@ static void trap_T23_retry_when_memory_is_out(void **state)
 		if (vdrv_receive(&rig.v.port, &p, 1))
 			pkt_free(p);
 	}
-	for (unsigned i = 0; i < 100 && rig.v.rx.posted; i++) {
+	for (unsigned i = 0; i < 100 && rig.v.vq[VDRV_RX].nout; i++) {
 		struct pkt *p;
 
 		give_good(1000, i);
 		if (vdrv_receive(&rig.v.port, &p, 1))
 			pkt_free(p);
 	}
-	assert_int_equal(rig.v.rx.posted, 0);
+	assert_int_equal(rig.v.vq[VDRV_RX].nout, 0);
 	assert_true(rig.v.rx.retry.set);
 	now += VDRV_RETRY;
 	loop_dispatch(&loop, false);
@@ -368,7 +368,7 @@ static void trap_T23_retry_when_memory_is_out(void **state)
 	now += VDRV_RETRY;
 	loop_dispatch(&loop, false);
 	assert_false(rig.v.rx.retry.set);
-	assert_int_equal(rig.v.rx.posted, 8);
+	assert_int_equal(rig.v.vq[VDRV_RX].nout, 8);
 	assert_true(rig.kicked[VDRV_RX]); /* the device waits for buffers */
 	give_good(1000, 5);
 	take(1000, 5);
@@ -376,7 +376,7 @@ static void trap_T23_retry_when_memory_is_out(void **state)
 	/* down while the timer runs: it is cancelled first */
 	rig.v.chunks.refuse_permille = 1000;
 	rig.v.chunks.refuse_all = true;
-	for (unsigned i = 0; i < 100 && rig.v.rx.posted; i++) {
+	for (unsigned i = 0; i < 100 && rig.v.vq[VDRV_RX].nout; i++) {
 		struct pkt *p;
 
 		give_good(1000, i);

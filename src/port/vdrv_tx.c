@@ -28,6 +28,12 @@ static unsigned stop_below(const struct vq_drv *vq)
 	return min_u(STOP_BELOW, vq->size / 2u);
 }
 
+/* What is posted for a short frame, which has no packet. */
+static inline void *tx_slot_token(struct vdrv *v)
+{
+	return &v->tx;
+}
+
 /* back */
 
 void vdrv_tx_reclaim(struct vdrv *v)
@@ -36,6 +42,8 @@ void vdrv_tx_reclaim(struct vdrv *v)
 	struct pkt *p;
 
 	while ((p = vq_drv_get(&v->vq[VDRV_TX], &written, &cap))) {
+		if (likely(p == tx_slot_token(v)))
+			continue;
 		v->tx.accounts -= p->account != NULL;
 		pkt_free(p);
 	}
@@ -51,7 +59,8 @@ void vdrv_tx_detach(struct vdrv *v)
 
 	loop_undefer(v->port.loop, &v->tx.done);
 	while (v->vq[VDRV_TX].slot && (p = vq_drv_detach(&v->vq[VDRV_TX])))
-		pkt_free(p);
+		if (p != tx_slot_token(v))
+			pkt_free(p);
 	v->tx.accounts = 0;
 	v->tx.stopped = v->tx.want_room = v->tx.want_done = false;
 }
@@ -178,10 +187,10 @@ static inline bool can_inline(const struct vdrv *v, const struct pkt *p)
 }
 
 /* All of it is written: what was in the memory before never gets out. */
-static inline void header_build(const struct vdrv *v, const struct pkt *p, uint8_t *to)
+static inline void header_build(const struct vdrv *v, const struct offload *from, uint8_t *to)
 {
 	uint8_t hdr[VNET_HDR_MAX];
-	struct offload off = p->off;
+	struct offload off = *from;
 
 	off.flags &= OFF_NEEDS_CSUM; /* DATA_VALID is not a driver's to set */
 	vnet_hdr_build(hdr, &off, v->port.accepts, 0);
@@ -218,7 +227,7 @@ static int tx_add(struct vdrv *v, struct pkt *p)
 	if (likely(in)) {
 		uint8_t *at = p->head - v->hdr_len;
 
-		header_build(v, p, at);
+		header_build(v, &p->off, at);
 		if (likely(!p->nfrag)) {
 			vq_drv_add1(vq, at, v->hdr_len + p->head_len, false, p);
 			v->n.tx_inline++;
@@ -228,7 +237,7 @@ static int tx_add(struct vdrv *v, struct pkt *p)
 	} else {
 		uint8_t *at = v->tx.hdr + (size_t)vq_drv_next_id(vq) * VDRV_HDR_SLOT;
 
-		header_build(v, p, at);
+		header_build(v, &p->off, at);
 		iov[n++] = (struct iovec){at, v->hdr_len};
 		if (p->head_len)
 			iov[n++] = (struct iovec){p->head, p->head_len};
@@ -340,37 +349,64 @@ static inline struct pkt *tx_keep(struct vdrv *v, const struct frame *f, bool *f
 	return p;
 }
 
+/*
+ * A frame that is short, and all private: it and its header go to a slot of this id, in one copy
+ * and without a packet, as if the slot were the head of one.
+ */
+static inline bool tx_short(struct vdrv *v, struct vq_drv *vq, const struct frame *f)
+{
+	uint8_t *slot = v->tx.slot + (size_t)vq_drv_next_id(vq) * VDRV_TX_SLOT;
+	uint32_t hdr_len = v->hdr_len, len = f->head_len;
+
+	if (unlikely(f->tail_len || len > v->tx.short_len))
+		return false;
+	header_build(v, &f->off, slot);
+	copy_small(slot + hdr_len, f->head, len);
+	vq_drv_add1(vq, slot, hdr_len + len, false, tx_slot_token(v));
+	v->n.tx_bytes += len;
+	return true;
+}
+
+/* One frame of any kind: false if it must wait. */
+static bool tx_frame(struct vdrv *v, const struct frame *f)
+{
+	bool full = false;
+	struct pkt *p = tx_keep(v, f, &full);
+	int rc;
+
+	if (unlikely(!p))
+		return !full;
+	rc = tx_one(v, p);
+	if (likely(!rc))
+		return true;
+	pkt_free(p);
+	if (rc == -ENOSPC && v->vq[VDRV_TX].nout)
+		return false;
+	v->n.tx_dropped++;
+	port_drop_out(&v->port.q, f, rc == -EMSGSIZE ? DROP_NO_OFFLOAD : DROP_NO_ROOM);
+	return true;
+}
+
 unsigned vdrv_push(struct portq *q, const struct frame *f, unsigned n)
 {
 	struct vdrv *v = vdrv_of(q);
-	const struct vq_drv *vq = &v->vq[VDRV_TX];
-	unsigned low = stop_below(vq), i;
-	bool full = !tx_start(v);
+	struct vq_drv *vq = &v->vq[VDRV_TX];
+	unsigned low = stop_below(vq), shorts = 0, i;
 
-	for (i = 0; i < n && !full; i++) {
-		struct pkt *p;
-		int rc;
-
-		if (unlikely(vq->nfree < low)) {
-			full = true;
+	if (unlikely(!tx_start(v)))
+		n = 0;
+	for (i = 0; i < n; i++) {
+		if (unlikely(vq->nfree < low))
 			break;
-		}
-		p = tx_keep(v, &f[i], &full);
-		if (unlikely(full))
+		if (likely(tx_short(v, vq, &f[i])))
+			shorts++;
+		else if (!tx_frame(v, &f[i]))
 			break;
-		if (unlikely(!p))
-			continue;
-		rc = tx_one(v, p);
-		if (likely(!rc))
-			continue;
-		pkt_free(p);
-		full = rc == -ENOSPC && vq->nout;
-		if (full)
-			break;
-		v->n.tx_dropped++;
-		port_drop_out(q, &f[i], rc == -EMSGSIZE ? DROP_NO_OFFLOAD : DROP_NO_ROOM);
 	}
-	if (unlikely(full) && v->live)
+	v->n.tx_packets += shorts;
+	v->n.tx_inline += shorts;
+	q->out.bufs += shorts;
+	if (unlikely(i < n) && v->live)
 		tx_stop(v);
 	return i;
 }

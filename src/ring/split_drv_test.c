@@ -519,6 +519,13 @@ static void kicks_and_calls(void **state)
 		assert_int_equal(*wish, event_idx ? 65533 : VRING_AVAIL_F_NO_INTERRUPT);
 		if (event_idx)
 			assert_int_equal(r.drv.avail->flags, 0); /* [2.7.7.1] */
+
+		/* whatever the device said before a reset */
+		vq_drv_reset(&r.drv, 9);
+		vq_dev_start(&r.dev, 9, event_idx, false);
+		vq_dev_disarm(&r.dev);
+		vq_drv_add1(&r.drv, r.data, 1, false, &r);
+		assert_true(vq_drv_publish(&r.drv));
 		rig_fini(&r);
 	}
 }
