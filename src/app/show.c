@@ -150,7 +150,8 @@ static json_t *show_ports(struct net *net)
 		set_text(o, "kind", spec_kind_name(p->kind));
 		set_bool(o, "link", port->link);
 		set_text(o, "missing", net_port_missing(p));
-		set_text(o, "mac", show_mac(port->mac, mac));
+		/* that of a tap is the host's affair */
+		set_text(o, "mac", p->kind == SPEC_TAP ? "" : show_mac(port->mac, mac));
 		set_num(o, "mtu", port->mtu ? port->mtu : p->spec.mtu);
 		json_object_set_new(o, "accepts", accepts_json(port->accepts));
 		show_kind[p->kind](o, p);

@@ -139,8 +139,8 @@ void show_text_ports(FILE *f, json_t *list, bool verbose)
 
 		table_row(&t, get_text(o, "name"), get_text(o, "kind"),
 			json_is_true(json_object_get(o, "link")) ? "up" : "down",
-			get_text(o, "mac"), text_number(n[0], get_num(o, "mtu")),
-			accepts_text(o, takes, sizeof(takes)),
+			*get_text(o, "mac") ? get_text(o, "mac") : "-",
+			text_number(n[0], get_num(o, "mtu")), accepts_text(o, takes, sizeof(takes)),
 			show_text_count(get_num(o, "frames_in"), n[1]),
 			show_text_count(get_num(o, "bytes_in"), n[2]),
 			show_text_count(get_num(o, "frames_out"), n[3]),

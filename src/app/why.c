@@ -51,12 +51,16 @@ static unsigned why_fitted(const struct net_port *from, const struct net_port *t
 	return emits & ~to->port->accepts;
 }
 
-static void why_direction(FILE *f, const struct net_port *from, const struct net_port *to)
+/* Before both drivers have spoken there is nothing to compare. */
+static void why_work(FILE *f, const struct net_port *from, const struct net_port *to)
 {
 	unsigned fitted = why_fitted(from, to), n = 0;
-	const struct portq *in = &from->port->q, *out = &to->port->q;
 
-	fprintf(f, "%s to %s:\n  in software: ", from->port->name, to->port->name);
+	if (!from->port->link || !to->port->link) {
+		fprintf(f, "  in software: not known before both have a link\n");
+		return;
+	}
+	fprintf(f, "  in software: ");
 	if (fitted & ACCEPT_CSUM) {
 		fprintf(f, "checksums");
 		n++;
@@ -69,6 +73,14 @@ static void why_direction(FILE *f, const struct net_port *from, const struct net
 	if (to->port->mtu && (!from->port->mtu || from->port->mtu > to->port->mtu))
 		fprintf(f, "  packets above %u bytes are dropped: %s has the smaller MTU\n",
 			to->port->mtu, to->port->name);
+}
+
+static void why_direction(FILE *f, const struct net_port *from, const struct net_port *to)
+{
+	const struct portq *in = &from->port->q, *out = &to->port->q;
+
+	fprintf(f, "%s to %s:\n", from->port->name, to->port->name);
+	why_work(f, from, to);
 	fprintf(f, "  last drop: from %s: %s; to %s: %s\n", from->port->name,
 		drop_name(in->last_drop_in), to->port->name, drop_name(out->last_drop_out));
 }
