@@ -450,7 +450,7 @@ bool tcp_host_out(struct tcp_host *h, struct tcp_out *o, nsec_t now)
 		TAILQ_REMOVE(&h->readyq, t, readyq);
 		t->ready = false;
 		if (!tcp_out_next(t, o)) {
-			if (t->state == TCPS_CLOSED && t->orphan)
+			if ((t->state == TCPS_CLOSED || t->state == TCPS_TIME_WAIT) && t->orphan)
 				tcp_free(t);
 			continue;
 		}

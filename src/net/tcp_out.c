@@ -69,6 +69,8 @@ static void txseg_grow(struct tcp *t, struct tcp_txseg *s, uint32_t want)
 {
 	struct tcp_txseg *next;
 
+	if (t->host->conf.push_at_mss) /* as it was then */
+		return;
 	while (s->len < want && (next = TAILQ_NEXT(s, q)) != NULL && !next->fin &&
 		next->nfrag > 0) {
 		struct pkt_frag *last = &s->frag[s->nfrag - 1], *f = &next->frag[0];
@@ -641,6 +643,8 @@ bool tcp_out_next(struct tcp *t, struct tcp_out *o)
 
 void tcp_push_check(struct tcp *t)
 {
-	if (t->unsent != NULL || t->fin_queued || t->loss.lost > t->loss.rtx)
+	bool fin = t->fin_queued && t->snd_nxt != t->write_seq + 1;
+
+	if (t->unsent != NULL || fin || t->loss.lost > t->loss.rtx)
 		tcp_make_ready(t);
 }

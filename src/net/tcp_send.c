@@ -45,6 +45,7 @@ void tcp_txq_free(struct tcp *t)
 	}
 	t->unsent = NULL;
 	t->queued = 0;
+	t->loss.sacked = t->loss.lost = t->loss.rtx = 0;
 }
 
 static struct tcp_txseg *append_new(struct tcp *t)

@@ -1,0 +1,529 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Receiving and sending data: order, windows, Nagle, cork, size goal, probes, delayed ACKs. */
+#include "net/tcp_rig.h"
+
+#include <errno.h>
+
+static void expect_data(struct rig *r, struct tcp *t, uint32_t from, uint32_t n)
+{
+	static uint8_t buf[70000];
+
+	assert_int_equal(rig_recv(r, t, buf, sizeof(buf), 0), n);
+	assert_memory_equal(buf, r->data + from, n);
+}
+
+static void test_in_order(void **state)
+{
+	struct rig r;
+	struct tcp *t;
+	char buf[8];
+
+	(void)state;
+	rig_init(&r, NULL);
+	t = rig_connect(&r, NULL);
+	assert_int_equal(rig_recv(&r, t, buf, 8, 0), -EAGAIN);
+	rig_in(&r, "P. 1:1001(1000) ack 1");
+	rig_out(&r, ". 1:1(0) ack 1001");
+	assert_int_equal(rig_recv(&r, t, buf, 8, TCP_PEEK), 8);
+	expect_data(&r, t, 1, 1000);
+	rig_in(&r, "P. 1001:1101(100) ack 1");
+	rig_in(&r, "P. 501:1151(650) ack 1"); /* mostly old */
+	rig_out(&r, ". 1:1(0) ack 1151");
+	assert_string_equal(r.last_opt, "501-1101"); /* the duplicate is told [RFC 2883] */
+	expect_data(&r, t, 1001, 150);
+	tcp_abort(t, r.now);
+	assert_true(rig_take(&r));
+	rig_fini(&r);
+}
+
+/* Every second piece, then one that fills all gaps; first bytes win. */
+static void test_out_of_order(void **state)
+{
+	struct rig r;
+	struct tcp *t;
+	char line[80];
+
+	(void)state;
+	rig_init(&r, NULL);
+	t = rig_connect(&r, NULL);
+	for (unsigned i = 10; i > 0; i--) {
+		snprintf(line, sizeof(line), ". %u:%u(%u) ack 1", i * 100, i * 100 + 50, 50);
+		rig_in(&r, line);
+		rig_out(&r, ". 1:1(0) ack 1");
+	}
+	assert_string_equal(r.last_opt, "100-150 200-250 300-350 400-450");
+	rig_in(&r, ". 450:500(50) ack 1");
+	rig_out(&r, ". 1:1(0) ack 1");
+	assert_string_equal(r.last_opt, "400-550 100-150 200-250 300-350");
+	rig_in(&r, ". 1:1200(1199) ack 1");
+	assert_null(t->ooo);
+	assert_true(rig_take(&r));
+	assert_string_equal(r.text, ". 1:1(0) ack 1200");
+	expect_data(&r, t, 1, 1199);
+	tcp_abort(t, r.now);
+	assert_true(rig_take(&r));
+	rig_fini(&r);
+}
+
+/* Random pieces of a stream, any order, any overlap, with a FIN: the stream comes out. */
+static void test_random_pieces(void **state)
+{
+	const char *env = getenv("SEED");
+	uint64_t seed = env ? strtoull(env, NULL, 0) : 42;
+	struct rand rnd;
+
+	(void)state;
+	printf("SEED=%llu\n", (unsigned long long)seed);
+	rand_init(&rnd, seed);
+	for (unsigned round = 0; round < 150; round++) {
+		struct rig r;
+		struct tcp *t;
+		uint32_t total = 1 + rand_below(&rnd, 20000), got = 0;
+		static uint8_t buf[70000];
+
+		rig_init(&r, NULL);
+		r.irs = 0u - 7000; /* across the wrap */
+		t = rig_connect(&r, NULL);
+		for (unsigned i = 0; t->rcv_nxt != r.irs + total + 2; i++) {
+			uint32_t a = rand_below(&rnd, total + 1);
+			uint32_t n = rand_below(&rnd, i < 200 ? 400 : total + 1);
+			char line[80];
+			ssize_t k;
+
+			if (rand_below(&rnd, 8) == 0)
+				a = u32_min(t->rcv_nxt - r.irs - 1, total);
+			if (a + n > total)
+				n = total - a;
+			snprintf(line, sizeof(line), "%s. %u:%u(%u) ack 1",
+				a + n == total ? "F" : "", a + 1, a + n + 1, n);
+			rig_in(&r, line);
+			while (rig_take(&r))
+				;
+			if (rand_below(&rnd, 3) == 0) {
+				k = rig_recv(&r, t, buf + got, rand_below(&rnd, 3000) + 1, 0);
+				got += k > 0 ? (uint32_t)k : 0;
+			}
+		}
+		while (got < total) {
+			ssize_t k = rig_recv(&r, t, buf + got, 5000, 0);
+
+			assert_true(k > 0);
+			got += (uint32_t)k;
+		}
+		assert_memory_equal(buf, r.data + 1, total);
+		assert_int_equal(rig_recv(&r, t, buf, 10, 0), 0);
+		tcp_abort(t, r.now);
+		assert_true(rig_take(&r));
+		rig_fini(&r);
+	}
+}
+
+/* 128 intervals of one byte and more: bounded, and the stream still ends whole. */
+static void test_too_many_gaps(void **state)
+{
+	struct rig r;
+	struct tcp *t;
+	char line[80];
+
+	(void)state;
+	rig_init(&r, NULL);
+	t = rig_connect(&r, NULL);
+	for (unsigned i = 1; i < 300; i++) {
+		snprintf(line, sizeof(line), ". %u:%u(1) ack 1", i * 2, i * 2 + 1);
+		rig_in(&r, line);
+		while (rig_take(&r))
+			;
+	}
+	assert_int_equal(t->ooo->iv.n, RANGES_MAX);
+	assert_true(r.x.h->c.ooo_pruned > 0);
+	rig_in(&r, ". 1:601(600) ack 1");
+	rig_out(&r, ". 1:1(0) ack 601");
+	expect_data(&r, t, 1, 600);
+	tcp_abort(t, r.now);
+	assert_true(rig_take(&r));
+	rig_fini(&r);
+}
+
+/* The window closes, a probe into it is answered, reading opens it. */
+static void test_window(void **state)
+{
+	struct rig r;
+	struct tcp *t;
+	struct tcp_conf c = rig_conf();
+	static uint8_t buf[8192];
+
+	(void)state;
+	c.rcvbuf = c.rcvbuf_max = 4096;
+	rig_init(&r, &c);
+	t = rig_connect(&r, "S. 0:0(0) ack 1 win 65535 <mss 1024>");
+	rig_in(&r, ". 1:2049(2048) ack 1");
+	rig_out(&r, ". 1:1(0) ack 2049");
+	assert_int_equal(r.out.wnd, 2048);
+	rig_in(&r, ". 2049:4097(2048) ack 1");
+	rig_out(&r, ". 1:1(0) ack 4097");
+	assert_int_equal(r.out.wnd, 0);
+	rig_in(&r, ". 4097:4098(1) ack 1");
+	rig_out(&r, ". 1:1(0) ack 4097");
+	assert_int_equal(rig_recv(&r, t, buf, 100, 0), 100); /* too little to tell */
+	rig_quiet(&r);
+	assert_int_equal(rig_recv(&r, t, buf, 3000, 0), 3000);
+	rig_out(&r, ". 1:1(0) ack 4097");
+	assert_true(r.out.wnd >= 3000);
+	tcp_abort(t, r.now);
+	assert_true(rig_take(&r));
+	rig_fini(&r);
+}
+
+static void test_delayed_ack(void **state)
+{
+	struct rig r;
+	struct tcp *t;
+	nsec_t was;
+
+	(void)state;
+	rig_init(&r, NULL);
+	t = rig_connect(&r, NULL);
+	t->quickacks = 0;
+	rig_in(&r, ". 1:1461(1460) ack 1");
+	rig_quiet(&r);
+	rig_in(&r, ". 1461:2921(1460) ack 1"); /* every second full one at once */
+	rig_out(&r, ". 1:1(0) ack 2921");
+	rig_in(&r, ". 2921:2931(10) ack 1");
+	rig_quiet(&r);
+	was = r.now;
+	rig_wait(&r, NSEC_PER_SEC);
+	rig_out(&r, ". 1:1(0) ack 2931");
+	assert_true(r.now - was <= 40 * NSEC_PER_MSEC);
+	rig_in(&r, ". 2931:2941(10) ack 1");
+	rig_send(&r, t, 5, 0);
+	rig_out(&r, "P. 1:6(5) ack 2941"); /* goes along */
+	rig_wait(&r, 100 * NSEC_PER_MSEC);
+	tcp_abort(t, r.now);
+	while (rig_take(&r))
+		;
+	rig_fini(&r);
+}
+
+static void test_nagle(void **state)
+{
+	struct rig r;
+	struct tcp *t;
+
+	(void)state;
+	rig_init(&r, NULL);
+	t = rig_connect(&r, NULL);
+	rig_send(&r, t, 10, 0);
+	rig_out(&r, "P. 1:11(10) ack 1");
+	rig_send(&r, t, 10, 0);
+	rig_quiet(&r);
+	rig_send(&r, t, 10, 0);
+	rig_quiet(&r);
+	rig_in(&r, ". 1:1(0) ack 11");
+	rig_out(&r, "P. 11:31(20) ack 1");
+	tcp_set(t, TCPO_NODELAY, 1, r.now);
+	rig_send(&r, t, 10, 0);
+	rig_out(&r, "P. 31:41(10) ack 1");
+	rig_in(&r, ". 1:1(0) ack 41");
+	tcp_set(t, TCPO_CORK, 1, r.now);
+	rig_send(&r, t, 1500, 0);
+	rig_out(&r, ". 41:1501(1460) ack 1");
+	rig_quiet(&r);
+	tcp_set(t, TCPO_CORK, 0, r.now);
+	rig_out(&r, "P. 1501:1541(40) ack 1");
+	rig_in(&r, ". 1:1(0) ack 1541");
+	rig_send(&r, t, 10, TCP_MORE);
+	rig_quiet(&r);
+	rig_send(&r, t, 10, 0);
+	rig_out(&r, "P. 1541:1561(20) ack 1");
+	tcp_abort(t, r.now);
+	while (rig_take(&r))
+		;
+	rig_fini(&r);
+}
+
+/* The first burst is one unit of the initial window, not ten packets. */
+static void test_first_burst(void **state)
+{
+	struct rig r;
+	struct tcp *t;
+	struct tcp_conf c = rig_conf();
+
+	(void)state;
+	rig_init(&r, &c);
+	t = rig_connect(&r, NULL);
+	assert_int_equal(rig_send(&r, t, 60000, 0), 60000);
+	rig_out(&r, ". 1:14601(14600) ack 1");
+	assert_int_equal(r.out.gso_size, 1460);
+	assert_true(r.out.nfrag <= 3);
+	rig_quiet(&r);
+	r.now += NSEC_PER_MSEC / 10;
+	rig_in(&r, ". 1:1(0) ack 14601"); /* acknowledged bytes count in full */
+	rig_out(&r, ". 14601:43801(29200) ack 1");
+	rig_in(&r, ". 1:1(0) ack 43801");
+	rig_out(&r, "P. 43801:60001(16200) ack 1");
+	tcp_abort(t, r.now);
+	while (rig_take(&r))
+		;
+	rig_fini(&r);
+}
+
+/* A peer with a small window gets units of half of it. */
+static void test_half_window(void **state)
+{
+	struct rig r;
+	struct tcp *t;
+
+	(void)state;
+	rig_init(&r, NULL);
+	t = rig_connect(&r, "S. 0:0(0) ack 1 win 20000 <mss 1000,sackOK>");
+	rig_send(&r, t, 60000, 0);
+	rig_out(&r, ". 1:10001(10000) ack 1");
+	rig_quiet(&r);
+	r.now += NSEC_PER_MSEC / 10;
+	rig_in(&r, ". 1:1(0) ack 10001 win 20000");
+	rig_out(&r, "P. 10001:20001(10000) ack 1");
+	rig_out(&r, ". 20001:30001(10000) ack 1");
+	tcp_abort(t, r.now);
+	while (rig_take(&r))
+		;
+	rig_fini(&r);
+}
+
+/* Window zero: asked for ever while answered; then all goes on. [RFC 6429] */
+static void test_persist(void **state)
+{
+	struct rig r;
+	struct tcp *t;
+	nsec_t was;
+
+	(void)state;
+	rig_init(&r, NULL);
+	t = rig_connect(&r, "S. 0:0(0) ack 1 win 0 <mss 1000>");
+	rig_send(&r, t, 3000, 0);
+	rig_quiet(&r);
+	was = r.now;
+	for (unsigned i = 0; i < 60; i++) {
+		rig_wait(&r, 200 * NSEC_PER_SEC);
+		rig_out(&r, ". 0:0(0) ack 1");
+		rig_in(&r, ". 1:1(0) ack 1 win 0");
+		rig_quiet(&r);
+	}
+	assert_true(r.now - was > 3600 * NSEC_PER_SEC);
+	assert_int_equal(t->state, TCPS_ESTABLISHED);
+	rig_in(&r, ". 1:1(0) ack 1 win 5000");
+	rig_out(&r, ". 1:2001(2000) ack 1");
+	rig_out(&r, "P. 2001:3001(1000) ack 1");
+	tcp_abort(t, r.now);
+	while (rig_take(&r))
+		;
+	rig_fini(&r);
+}
+
+/* The peer takes its window back: what was sent is kept and sent again, nothing breaks. */
+static void test_shrink(void **state)
+{
+	struct rig r;
+	struct tcp *t;
+
+	(void)state;
+	rig_init(&r, NULL);
+	t = rig_connect(&r, "S. 0:0(0) ack 1 win 10000 <mss 1000,sackOK>");
+	rig_send(&r, t, 10000, 0);
+	rig_out(&r, ". 1:5001(5000) ack 1");
+	rig_out(&r, "P. 5001:10001(5000) ack 1");
+	rig_in(&r, ". 1:1(0) ack 2001 win 1000");
+	rig_quiet(&r);
+	rig_in(&r, ". 1:1(0) ack 10001 win 10000");
+	rig_quiet(&r);
+	assert_int_equal(t->queued, 0);
+	tcp_abort(t, r.now);
+	while (rig_take(&r))
+		;
+	rig_fini(&r);
+}
+
+static void test_keepalive_user_timeout(void **state)
+{
+	struct rig r;
+	struct tcp *t;
+
+	(void)state;
+	rig_init(&r, NULL);
+	t = rig_connect(&r, NULL);
+	tcp_set(t, TCPO_KEEPIDLE, 10, r.now);
+	tcp_set(t, TCPO_KEEPINTVL, 5, r.now);
+	tcp_set(t, TCPO_KEEPCNT, 2, r.now);
+	tcp_set(t, TCPO_KEEPALIVE, 1, r.now);
+	rig_wait(&r, 11 * NSEC_PER_SEC);
+	rig_out(&r, ". 0:0(0) ack 1");
+	rig_in(&r, ". 1:1(0) ack 1");
+	rig_quiet(&r);
+	for (unsigned i = 0; i < 2; i++) {
+		for (r.text[0] = 0; !rig_take(&r);)
+			rig_wait(&r, 20 * NSEC_PER_SEC);
+		assert_string_equal(r.text, ". 0:0(0) ack 1");
+	}
+	while (!rig_take(&r))
+		rig_wait(&r, 20 * NSEC_PER_SEC);
+	assert_string_equal(r.text, "R. 1:1(0) ack 1");
+	assert_int_equal(tcp_error(t), ETIMEDOUT);
+	tcp_close(t, r.now);
+
+	t = rig_connect(&r, NULL);
+	tcp_set(t, TCPO_USER_TIMEOUT, 3000, r.now);
+	rig_send(&r, t, 10, 0);
+	rig_out(&r, "P. 1:11(10) ack 1");
+	for (unsigned i = 0; t->state == TCPS_ESTABLISHED && i < 50; i++) {
+		rig_wait(&r, NSEC_PER_SEC);
+		while (rig_take(&r))
+			;
+	}
+	assert_int_equal(tcp_error(t), ETIMEDOUT);
+	tcp_close(t, r.now);
+	rig_fini(&r);
+}
+
+static void test_paws(void **state)
+{
+	struct rig r;
+	struct tcp *t;
+
+	(void)state;
+	rig_init(&r, NULL);
+	t = rig_connect(&r, "S. 0:0(0) ack 1 win 65535 <mss 1460,sackOK,ts 1000>");
+	rig_in(&r, ". 1:11(10) ack 1 <ts 1005>");
+	rig_out(&r, ". 1:1(0) ack 11");
+	rig_in(&r, ". 11:21(10) ack 1 <ts 900>"); /* from before */
+	rig_out(&r, ". 1:1(0) ack 11");
+	assert_int_equal(r.x.h->c.paws_drop, 1);
+	rig_in(&r, ". 11:21(10) ack 1"); /* without one: taken */
+	rig_out(&r, ". 1:1(0) ack 21");
+	r.now += 25 * 24 * 3600 * NSEC_PER_SEC;
+	tcp_host_timer(r.x.h, r.now);
+	rig_in(&r, ". 21:31(10) ack 1 <ts 900>"); /* a timestamp so old says nothing */
+	rig_out(&r, ". 1:1(0) ack 31");
+	tcp_abort(t, r.now);
+	while (rig_take(&r))
+		;
+	rig_fini(&r);
+}
+
+/* Too big: believed with a number under way, in the range; what was sent goes again, smaller. */
+static void test_pmtu(void **state)
+{
+	struct rig r;
+	struct tcp *t;
+	struct tcp_tuple tu;
+
+	(void)state;
+	rig_init(&r, NULL);
+	t = rig_connect(&r, NULL);
+	rig_send(&r, t, 4380, 0);
+	rig_out(&r, "P. 1:4381(4380) ack 1");
+	tcp_tuple_of(t, &tu);
+	tcp_host_icmp(r.x.h, &tu, r.iss + 5000, TCP_ICMP_TOO_BIG, 0, 1000, r.now);
+	tcp_host_icmp(r.x.h, &tu, r.iss + 1, TCP_ICMP_TOO_BIG, 0, 300, r.now);
+	tcp_host_icmp(r.x.h, &tu, r.iss + 1, TCP_ICMP_TOO_BIG, 0, 1500, r.now);
+	rig_quiet(&r);
+	tcp_host_icmp(r.x.h, &tu, r.iss + 1, TCP_ICMP_TOO_BIG, 0, 1000, r.now);
+	assert_true(rig_take(&r));
+	assert_int_equal(r.out.gso_size, 960);
+	assert_int_equal(r.out.seq, r.iss + 1);
+	tcp_host_icmp(r.x.h, &tu, r.iss + 1, TCP_ICMP_HARD, ECONNREFUSED, 0, r.now);
+	assert_int_equal(t->state, TCPS_ESTABLISHED);
+	tcp_abort(t, r.now);
+	while (rig_take(&r))
+		;
+	rig_fini(&r);
+}
+
+static void test_ecn(void **state)
+{
+	struct rig r;
+	struct tcp *t;
+	struct tcp_listener *l;
+	struct ip_addr any = {{0}};
+
+	(void)state;
+	rig_init(&r, NULL);
+	tcp_listen(r.x.h, &any, 80, 8, NULL, &l);
+	rig_in(&r, "SEW 0:0(0) win 65535 <mss 1000>");
+	rig_out(&r, "SE. 0:0(0) ack 1");
+	rig_in(&r, ". 1:1(0) ack 1");
+	t = tcp_accept(l);
+	rig_send(&r, t, 2000, 0);
+	rig_out(&r, "P. 1:2001(2000) ack 1");
+	assert_int_equal(r.out.ecn, 2);
+	rig_in(&r, "E. 1:1(0) ack 2001");
+	rig_send(&r, t, 1000, 0);
+	rig_out(&r, "WP. 2001:3001(1000) ack 1");
+	rig_in(&r, ". 1:101(100) ack 3001 ce");
+	rig_out(&r, "E. 3001:3001(0) ack 101");
+	rig_in(&r, "W. 101:201(100) ack 3001");
+	rig_out(&r, ". 3001:3001(0) ack 201");
+	tcp_abort(t, r.now);
+	while (rig_take(&r))
+		;
+	tcp_unlisten(l, r.now);
+	rig_fini(&r);
+}
+
+/* Pages written one by one: pushed at a page before 2008, at the size goal since. (S4) */
+static void test_size_goal(void **state)
+{
+	struct rig r;
+	struct tcp *t;
+	struct tcp_conf c = rig_conf();
+
+	(void)state;
+	for (unsigned old = 0; old < 2; old++) {
+		unsigned big = 0, units = 0;
+
+		c.push_at_mss = old;
+		c.frag_chunk = 4096;
+		rig_init(&r, &c);
+		t = rig_connect(&r, "S. 0:0(0) ack 1 win 65535 <mss 1460,ws 8>");
+		t->cc.cwnd = 4 << 20;
+		t->max_snd_wnd = 8 << 20;
+		t->snd_wnd = 8 << 20;
+		t->snd_ws = 14;
+		rig_send(&r, t, 65536, 0);
+		rig_send(&r, t, 65536, 0);
+		while (rig_take(&r)) {
+			units++;
+			big += r.out.len > 60000;
+		}
+		if (old)
+			assert_true(big == 0 && units >= 30);
+		else
+			assert_true(big == 2 && units == 3);
+		tcp_abort(t, r.now);
+		while (rig_take(&r))
+			;
+		rig_fini(&r);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_in_order),
+		cmocka_unit_test(test_out_of_order),
+		cmocka_unit_test(test_random_pieces),
+		cmocka_unit_test(test_too_many_gaps),
+		cmocka_unit_test(test_window),
+		cmocka_unit_test(test_delayed_ack),
+		cmocka_unit_test(test_nagle),
+		cmocka_unit_test(test_first_burst),
+		cmocka_unit_test(test_half_window),
+		cmocka_unit_test(test_persist),
+		cmocka_unit_test(test_shrink),
+		cmocka_unit_test(test_keepalive_user_timeout),
+		cmocka_unit_test(test_paws),
+		cmocka_unit_test(test_pmtu),
+		cmocka_unit_test(test_ecn),
+		cmocka_unit_test(test_size_goal),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
