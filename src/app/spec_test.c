@@ -163,7 +163,7 @@ static const char *const mistakes[][3] = {
 	{"vhost-user:a,mut=9000", "'mut'", "did you mean 'mtu'"},
 	{"vhost-user:a,colour=red", "'colour'",
 		"known: name, pcap, mtu, impair, off, server, mac, mode, group"},
-	{"tap:t,server=on", "'server'", "known: name, pcap, mtu, off, netns, ip"},
+	{"tap:t,server=on", "'server'", "known: name, pcap, mtu, impair, off, netns, ip"},
 	{"vhost-user:a,mtu", "'mtu'", "key=value"},
 	{"vhost-user:a,", "''", "key=value"},
 	{"vhost-user:a,mtu=9000,mtu=9000", "'mtu' is given twice", "once"},
