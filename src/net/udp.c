@@ -285,7 +285,7 @@ static int check_size(const struct udp_sock *u, const struct ip_meta *m, uint32_
 {
 	const uint32_t hlen = UDP_HLEN + (ip_addr_is4(&m->dst) ? IP4_HLEN : IP6_HLEN);
 
-	if (len + UDP_HLEN + (ip_addr_is4(&m->dst) ? IP4_HLEN : 0) > UINT16_MAX)
+	if (len + hlen > UINT16_MAX) /* IPv6 would allow 40 more: FRAME_MAX does not */
 		return -EMSGSIZE;
 	if (*gso >= len)
 		*gso = 0;
