@@ -261,6 +261,7 @@ static void pieces_put(struct pieces *o, const uint8_t *from, size_t len)
 		struct iovec *to = &o->to[o->n];
 		size_t n = len < to->iov_len ? len : to->iov_len;
 
+		assert(to->iov_base); /* they hold the whole packet */
 		memcpy(to->iov_base, from, n);
 		to->iov_base = (char *)to->iov_base + n;
 		to->iov_len -= n;

@@ -136,24 +136,19 @@ static uint8_t stamp(uint64_t serial, uint32_t i, unsigned what)
 	return (uint8_t)(serial * 31 + i * 7 + what * 101 + (i >> 8));
 }
 
-static void stamp_check(const struct iovec *v, unsigned n, uint64_t serial, uint32_t len, int what)
+/* Write, or check, the stamp of the first `len` bytes of these pieces. */
+static void stamp_pieces(
+	const struct iovec *v, uint64_t serial, uint32_t len, unsigned what, bool write)
 {
-	uint32_t at = 0;
+	for (uint32_t at = 0; at < len; v++) {
+		uint8_t *p = v->iov_base;
 
-	for (unsigned i = 0; i < n; i++)
-		for (size_t k = 0; k < v[i].iov_len && at < len; k++, at++)
-			assert_int_equal(
-				((uint8_t *)v[i].iov_base)[k], stamp(serial, at, (unsigned)what));
-	assert_int_equal(at, len);
-}
-
-static void stamp_write(const struct iovec *v, unsigned n, uint64_t serial, uint32_t len, int what)
-{
-	uint32_t at = 0;
-
-	for (unsigned i = 0; i < n; i++)
-		for (size_t k = 0; k < v[i].iov_len && at < len; k++, at++)
-			((uint8_t *)v[i].iov_base)[k] = stamp(serial, at, (unsigned)what);
+		for (size_t k = 0; k < v->iov_len && at < len; k++, at++) {
+			if (write)
+				p[k] = stamp(serial, at, what);
+			assert_int_equal(p[k], stamp(serial, at, what));
+		}
+	}
 }
 
 static void model_add(struct model *m)
@@ -177,7 +172,7 @@ static void model_add(struct model *m)
 		at += new.v[i].iov_len;
 		*(i < new.nr ? &new.rlen : &new.wlen) += (uint32_t) new.v[i].iov_len;
 	}
-	stamp_write(new.v, new.nr, new.serial, new.rlen, 0);
+	stamp_pieces(new.v, new.serial, new.rlen, 0, true);
 	if (n == 1 && rand_below(&m->rand, 2)) {
 		vq_drv_add1(vq, new.v->iov_base, (uint32_t) new.v->iov_len, new.nw, t);
 		rc = 0;
@@ -225,7 +220,7 @@ static void model_pop(struct model *m)
 		assert_true(t->out && !t->put);
 		assert_int_equal(c->rlen, t->rlen);
 		assert_int_equal(c->wlen, t->wlen);
-		stamp_check(c->iov, c->nr, t->serial, c->rlen, 0);
+		stamp_pieces(c->iov, t->serial, c->rlen, 0, false);
 		c->iov = NULL;
 	}
 	m->npopped += n;
@@ -241,7 +236,7 @@ static void model_put(struct model *m)
 		struct token *t = &m->token[m->popped[i].id];
 
 		t->written = rand_below(&m->rand, t->wlen + 1);
-		stamp_write(t->v + t->nr, t->nw, t->serial, t->written, 1);
+		stamp_pieces(t->v + t->nr, t->serial, t->written, 1, true);
 		t->put = true;
 		vq_dev_put(&m->rig.dev, m->popped[i].id, t->written);
 		memmove(&m->popped[i], &m->popped[i + 1],
@@ -271,7 +266,7 @@ static void model_get(struct model *m)
 		assert_true(t->out && t->put);
 		assert_int_equal(written, t->written);
 		assert_int_equal(cap, t->wlen);
-		stamp_check(t->v + t->nr, t->nw, t->serial, written, 1);
+		stamp_pieces(t->v + t->nr, t->serial, written, 1, false);
 		t->out = t->put = false;
 		m->got++;
 		m->want_call = 0; /* the wish counted from before */
