@@ -65,7 +65,7 @@ void vdrv_break(struct vdrv *v, const char *reason)
 void vdrv_kick(struct vdrv *v, unsigned queue)
 {
 	if (!v->live)
-		return; /* coming up kicks both */
+		return; /* whoever brings us up kicks both */
 	v->n.kicks++;
 	if (queue == VDRV_RX)
 		v->port.q.in.notify++;
@@ -156,8 +156,6 @@ void vdrv_up(struct vdrv *v)
 	if (!v->ringed || v->live)
 		return;
 	v->live = true;
-	vdrv_kick(v, VDRV_RX);
-	vdrv_kick(v, VDRV_TX);
 	port_set_link(&v->port, true);
 	port_ready(&v->port.q); /* buffers may have been used already */
 }

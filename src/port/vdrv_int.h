@@ -141,7 +141,7 @@ uint64_t vdrv_want(const struct vdrv *);
 /* Set the rings up for these features and post receive buffers. mtu: the device's, 0 if not told.
  * -EINVAL: no packet of that MTU fits into the ring. */
 int vdrv_rings(struct vdrv *, uint64_t features, uint32_t mtu, struct err *);
-void vdrv_up(struct vdrv *);
+void vdrv_up(struct vdrv *);   /* the caller kicks both queues */
 void vdrv_down(struct vdrv *); /* the device has stopped: everything comes back */
 void vdrv_call(struct vdrv *, unsigned queue);
 void vdrv_break(struct vdrv *, const char *reason);
