@@ -83,31 +83,6 @@ static void test_simultaneous(void **state)
 	rig_fini(&r);
 }
 
-/* Data in a SYN: kept, acknowledged and given when the connection is there. [RFC 9293 3.10.7.3] */
-static void test_data_in_syn(void **state)
-{
-	struct rig r;
-	struct tcp *t;
-	char buf[10];
-
-	(void)state;
-	rig_init(&r, NULL);
-	t = tcp_new(r.x.h);
-	r.tu.lport = 40000;
-	tcp_connect(t, &r.tu, 0, r.now);
-	rig_out(&r, "S 0:0(0)");
-	rig_in(&r, "S 0:3(3) win 32767 <mss 1460,sackOK>");
-	rig_out(&r, "S. 0:0(0) ack 1");
-	assert_int_equal(rig_recv(&r, t, buf, 10, 0), -EAGAIN);
-	rig_in(&r, ". 4:4(0) ack 1");
-	rig_out(&r, ". 1:1(0) ack 4");
-	assert_int_equal(rig_recv(&r, t, buf, 10, 0), 3);
-	tcp_abort(t, r.now);
-	while (rig_take(&r))
-		;
-	rig_fini(&r);
-}
-
 static void test_refused(void **state)
 {
 	struct rig r;
@@ -368,7 +343,6 @@ int main(void)
 		cmocka_unit_test(test_connect_close),
 		cmocka_unit_test(test_accept_half_close),
 		cmocka_unit_test(test_simultaneous),
-		cmocka_unit_test(test_data_in_syn),
 		cmocka_unit_test(test_refused),
 		cmocka_unit_test(test_syn_retries),
 		cmocka_unit_test(test_blind_reset),
