@@ -11,7 +11,8 @@
 
 struct reader {
 	struct script *script;
-	char *p; /* what is left of the line */
+	char *p;             /* what is left of the line */
+	const char *defined; /* the name for which #ifdef is true */
 	unsigned line;
 	unsigned depth; /* of #ifdef */
 	bool off[READER_DEPTH + 1];

@@ -19,7 +19,7 @@
 struct run_options {
 	uint64_t seed;
 	nsec_t tolerance;
-	bool lax; /* segments that no line asks for, after the last `>` line, are nobody's business */
+	bool strict; /* what is sent before the last line must be asked for by some line */
 	FILE *trace; /* every event as it happens; NULL: none */
 };
 

@@ -51,15 +51,16 @@ static int read_setting(struct reader *r)
 	return 0; /* others concern the tool that wrote them */
 }
 
-/* #ifdef, #else, #endif; what is defined here: STANDARD, as in the RFCs, and WEFT */
+/* #ifdef, #else, #endif */
 static int read_condition(struct reader *r)
 {
 	char word[16] = "", name[32] = "";
 
 	sscanf(r->p, "#%15s %31s", word, name);
 	if (!strcmp(word, "ifdef") || !strcmp(word, "ifndef")) {
-		bool defined = !strcmp(name, "STANDARD") || !strcmp(name, "WEFT");
+		bool defined = !strcmp(name, r->defined);
 
+		r->script->variants = true;
 		if (++r->depth >= READER_DEPTH)
 			return reader_bad(r, "#ifdef too deep");
 		r->off[r->depth] = r->off[r->depth - 1] || defined == !strcmp(word, "ifndef");
@@ -183,9 +184,9 @@ static char *load(const char *path, struct err *err)
 	return text;
 }
 
-int script_read(struct script *s, const char *path, struct err *err)
+int script_read(struct script *s, const char *path, const char *defined, struct err *err)
 {
-	struct reader r = {.script = s, .err = err};
+	struct reader r = {.script = s, .defined = defined, .err = err};
 	int e;
 
 	*s = (struct script){.path = path};

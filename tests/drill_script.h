@@ -119,6 +119,7 @@ struct event {
 struct script {
 	const char *path;
 	bool ip6;
+	bool variants;            /* has #ifdef: there is more than one right answer */
 	unsigned mtu;             /* 0: not said */
 	nsec_t tolerance;         /* 0: not said */
 	char *knob[SCRIPT_KNOBS]; /* "name=value" of lines --knob=..., for the stack under test */
@@ -128,8 +129,8 @@ struct script {
 	char *store; /* the texts point into it */
 };
 
-/* 0, or -errno with "FILE:LINE: what is wrong". After 0, script_free when done. */
-int script_read(struct script *, const char *path, struct err *);
+/* 0, or -errno with "FILE:LINE: what is wrong". After 0, script_free when done. `defined`: for #ifdef. */
+int script_read(struct script *, const char *path, const char *defined, struct err *);
 void script_free(struct script *);
 
 /* One line as a script has it, without its time. Options come as `<...>` if `any`. */
