@@ -48,6 +48,9 @@ struct tcp_conf {
 	bool win_2013; /* receive window model: half of the free buffer is payload */
 	bool always_cookies, no_cookies; /* default: cookies when the SYN queue is full */
 	nsec_t delack;                   /* 0: 40 ms */
+	bool plain_delack; /* every second segment, else after delack: no quick phase, no RTT */
+	bool drop_synfin;  /* SYN with FIN is dropped in every state, else it is a SYN */
+	uint32_t ecn_retries; /* so many SYNs are repeated with the request for ECN */
 	nsec_t rto_min;                  /* 0: 200 ms */
 	nsec_t timewait;                 /* 0: 60 s */
 	nsec_t finwait2;                 /* 0: 60 s, of connections the user closed */

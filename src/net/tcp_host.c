@@ -502,7 +502,7 @@ void tcp_host_in(struct tcp_host *h, const struct tcp_seg *s, nsec_t now)
 
 	h->now = now;
 	h->c.in_segs++;
-	if (in_refuse(h, s))
+	if (in_refuse(h, s) || (h->conf.drop_synfin && !(~s->flags & (TCP_SYN | TCP_FIN))))
 		return;
 	in.flags = s->flags;
 	in.wnd = s->wnd;

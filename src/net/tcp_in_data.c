@@ -183,6 +183,16 @@ static void ooo_prune(struct tcp *t)
 	ooo_done(t);
 }
 
+/* The interval that changed last is told first, then those before it. [RFC 2018 4] */
+static void sack_note(struct tcp *t, const struct range *r)
+{
+	uint32_t *recent = t->sack_recent;
+
+	if (!seq_le(r->beg, recent[0]) || !seq_lt(recent[0], r->end))
+		memmove(recent + 1, recent, sizeof(t->sack_recent) - sizeof(recent[0]));
+	recent[0] = r->beg;
+}
+
 /* `r` lies in a gap. `last` follows what ranges_add did: a new interval, a longer one, or two joined. */
 static bool ooo_insert(struct tcp *t, struct tcp_rx *r)
 {
@@ -204,8 +214,7 @@ static bool ooo_insert(struct tcp *t, struct tcp_rx *r)
 	} else if (o->iv.r[at].end == r->seq + r->len) {
 		o->last[at] = r;
 	}
-	t->sack_first[0] = o->iv.r[at].beg;
-	t->sack_first[1] = o->iv.r[at].end;
+	sack_note(t, &o->iv.r[at]);
 	t->host->c.ooo_queued++;
 	return true;
 }
@@ -245,7 +254,8 @@ static bool rx_room(struct tcp *t, const struct tcp_in *in, bool in_order)
 /* One piece that is in nobody's hands yet. */
 static bool take_piece(struct tcp *t, const struct tcp_in *in, uint32_t seq, uint32_t n)
 {
-	bool in_order = seq == t->rcv_nxt;
+	/* what comes with a SYN is not acknowledged before the connection stands [3.10.7.3] */
+	bool in_order = seq == t->rcv_nxt && t->state != TCPS_SYN_RCVD;
 	struct tcp_rx *r;
 
 	if (!rx_room(t, in, in_order) || (!in_order && !ooo_have(t)))
@@ -320,6 +330,8 @@ static void ack_policy(struct tcp *t, const struct tcp_in *in, uint32_t was)
 {
 	struct tcp_host *h = t->host;
 
+	if (t->state == TCPS_SYN_RCVD)
+		return;
 	if (t->rcv_nxt == was || t->ooo != NULL) { /* out of order: at once [RFC 5681 4.2] */
 		t->ack_now = true;
 		return;
@@ -328,8 +340,12 @@ static void ack_policy(struct tcp *t, const struct tcp_in *in, uint32_t was)
 		t->ack_now = true;
 		return;
 	}
-	if (t->quick || t->quickacks > 0) {
+	if (t->quick || (t->quickacks > 0 && !h->conf.plain_delack)) {
 		t->quickacks -= t->quickacks > 0;
+		t->ack_now = true;
+		return;
+	}
+	if (h->conf.plain_delack && t->timer[TCP_T_DELACK] != NSEC_NEVER) {
 		t->ack_now = true;
 		return;
 	}
@@ -338,6 +354,8 @@ static void ack_policy(struct tcp *t, const struct tcp_in *in, uint32_t was)
 
 		if (wait < 4 * NSEC_PER_MSEC)
 			wait = 4 * NSEC_PER_MSEC;
+		if (h->conf.plain_delack)
+			wait = h->conf.delack;
 		tcp_timer_set(
 			t, TCP_T_DELACK, h->now + (wait < h->conf.delack ? wait : h->conf.delack));
 	}
@@ -368,10 +386,26 @@ static bool data_wanted(struct tcp *t, struct tcp_in *in)
 	return in->len > 0;
 }
 
+/* The connection stands: what came with the peer's SYN is in order now. */
+static void take_waiting(struct tcp *t, struct tcp_in *in)
+{
+	uint32_t was = t->rcv_nxt;
+	bool ack_now = t->ack_now;
+
+	if (t->state == TCPS_SYN_RCVD || t->ooo->iv.r[0].beg != was)
+		return;
+	ooo_drain(t);
+	t->ack_now = ack_now;
+	ack_policy(t, in, was);
+	tcp_notify(t);
+}
+
 void tcp_in_data(struct tcp *t, struct tcp_in *in)
 {
 	uint32_t was = t->rcv_nxt;
 
+	if (t->ooo != NULL)
+		take_waiting(t, in);
 	if (in->len == 0 || !data_wanted(t, in))
 		return;
 	rcv_mss_note(t, in);

@@ -164,7 +164,7 @@ struct tcp_loss {
 	nsec_t rack_xmit, rack_rtt, min_rtt, min_rtt_at;
 	uint32_t rack_end, dsack_round;
 	uint8_t reo_mult, reo_persist;
-	bool reord_seen, dsack_seen;
+	bool reord_seen, dsack_seen, dsack_wait, ecn_round; /* until high_seq, dsack_round */
 	/* PRR [RFC 6937] */
 	uint32_t prr_delivered, prr_out, recover_fs;
 	/* TLP */
@@ -195,8 +195,8 @@ struct tcp {
 	uint32_t rx_bytes, rx_true; /* in rxq; truesize of rxq and ooo */
 	struct tcp_rxq rxq;
 	struct tcp_ooo *ooo;
-	uint32_t ratio; /* payload share of truesize, of 256 */
-	uint32_t sack_first[2], dsack[2];
+	uint32_t ratio;                    /* payload share of truesize, of 256 */
+	uint32_t sack_recent[4], dsack[2]; /* recent: where intervals begin, the newest first */
 	uint32_t ooo_acks;
 	/* --- options --- */
 	uint8_t state, snd_ws, rcv_ws;

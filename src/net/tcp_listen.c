@@ -258,8 +258,8 @@ void tcp_listen_in(struct tcp_listener *l, struct tcp_in *in)
 			tcp_rst_for(h, in);
 		return;
 	}
-	if (!(in->flags & TCP_SYN) || (in->flags & TCP_FIN))
-		return; /* SYN with FIN is nobody's honest segment */
+	if (!(in->flags & TCP_SYN))
+		return;
 	syn_take(l, in);
 }
 

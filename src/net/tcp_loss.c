@@ -107,6 +107,12 @@ void tcp_mark_lost(struct tcp *t, struct tcp_txseg *s, uint64_t mask)
 
 /* ---- selective acknowledgments ---- */
 
+/* Where the first of these granules begins. */
+static uint32_t first_of(const struct tcp_txseg *s, uint64_t mask)
+{
+	return s->seq + (uint32_t)__builtin_ctzll(mask) * s->gran;
+}
+
 static void sack_bits(struct tcp *t, struct tcp_in *in, struct tcp_txseg *s, uint64_t mask)
 {
 	struct tcp_loss *l = &t->loss;
@@ -114,8 +120,9 @@ static void sack_bits(struct tcp *t, struct tcp_in *in, struct tcp_txseg *s, uin
 
 	if (fresh == 0)
 		return;
-	if (!s->ever_rtx && seq_lt(s->seq, l->high_sacked) && was_lost == 0)
-		l->reord_seen = true; /* below what was acknowledged before, and not by us */
+	/* below what was acknowledged before, and not by us */
+	if (!s->ever_rtx && seq_lt(first_of(s, fresh), l->high_sacked) && was_lost == 0)
+		l->reord_seen = true;
 	l->lost -= txseg_bytes(s, was_lost);
 	l->rtx -= txseg_bytes(s, s->rtx & fresh);
 	tcp_rack_update(t, s, 63 - (unsigned)__builtin_clzll(fresh));
@@ -260,11 +267,13 @@ void tcp_loss_acked(struct tcp *t, struct tcp_in *in)
 		uint32_t end = s->seq + s->len + s->fin;
 
 		if (seq_le(end, in->ack)) {
-			if (s->sacked != txseg_all(s)) {
+			uint64_t late = txseg_all(s) & ~s->sacked;
+
+			if (late != 0) {
 				rtt = ack_rtt(t, s);
 				tcp_rack_update(t, s, s->ngran - 1u);
-				if (!s->ever_rtx && t->loss.sacked > 0 &&
-					seq_lt(s->seq, t->loss.high_sacked) && s->lost == 0)
+				if (!s->ever_rtx && t->loss.sacked > 0 && s->lost == 0 &&
+					seq_lt(first_of(s, late), t->loss.high_sacked))
 					t->loss.reord_seen = true;
 			}
 			forget_bits(t, s, ~0ull);
@@ -427,10 +436,12 @@ static void ecn_echo(struct tcp *t, const struct tcp_in *in)
 {
 	struct tcp_loss *l = &t->loss;
 
-	if (!t->ecn_ok || !(in->flags & TCP_ECE) || l->ca != TCP_CA_OPEN ||
-		seq_lt(t->snd_una, l->high_seq))
+	if (l->ecn_round && !seq_lt(t->snd_una, l->high_seq))
+		l->ecn_round = false;
+	if (!t->ecn_ok || !(in->flags & TCP_ECE) || l->ca != TCP_CA_OPEN || l->ecn_round)
 		return;
 	l->high_seq = t->snd_nxt; /* once per window [RFC 3168 6.1.2] */
+	l->ecn_round = true;
 	t->cc.ssthresh = tcp_cc_ssthresh(t);
 	t->cc.cwnd = u32_min(t->cc.cwnd, t->cc.ssthresh);
 	t->cwr = true;

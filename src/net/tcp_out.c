@@ -124,10 +124,26 @@ static uint32_t flow_label(const struct tcp *t)
 	return t->node.hash & 0xfffff;
 }
 
-/* SACK blocks: a duplicate first, then the newest interval, then the others. [RFC 2018 4, 2883 4] */
+/* The interval that holds `at`, unless it is among b[from .. n). */
+static unsigned sack_add(
+	const struct ranges *iv, uint32_t at, uint32_t b[4][2], unsigned from, unsigned n)
+{
+	unsigned i = ranges_find(iv, at);
+
+	if (n == 4 || i == iv->n || seq_lt(at, iv->r[i].beg))
+		return n;
+	for (unsigned k = from; k < n; k++)
+		if (b[k][0] == iv->r[i].beg)
+			return n;
+	b[n][0] = iv->r[i].beg;
+	b[n][1] = iv->r[i].end;
+	return n + 1;
+}
+
+/* SACK blocks: a duplicate first, then the newest intervals, then the others. [RFC 2018 4, 2883 4] */
 static unsigned sack_blocks(struct tcp *t, uint32_t b[4][2])
 {
-	unsigned n = 0;
+	unsigned n = 0, from;
 	const struct tcp_ooo *o = t->ooo;
 
 	if (t->dsack[0] != t->dsack[1]) {
@@ -135,23 +151,13 @@ static unsigned sack_blocks(struct tcp *t, uint32_t b[4][2])
 		t->dsack[0] = t->dsack[1] = 0;
 		t->host->c.dsack_out++;
 	}
+	from = n;
 	if (o == NULL)
 		return n;
-	for (unsigned i = 0; i < o->iv.n && n < 4; i++) {
-		if (seq_le(o->iv.r[i].beg, t->sack_first[0]) &&
-			seq_lt(t->sack_first[0], o->iv.r[i].end)) {
-			memcpy(b[n], &o->iv.r[i], sizeof(b[0]));
-			n++;
-			break;
-		}
-	}
-	for (unsigned i = 0; i < o->iv.n && n < 4; i++) {
-		if (seq_le(o->iv.r[i].beg, t->sack_first[0]) &&
-			seq_lt(t->sack_first[0], o->iv.r[i].end))
-			continue;
-		memcpy(b[n], &o->iv.r[i], sizeof(b[0]));
-		n++;
-	}
+	for (unsigned i = 0; i < 4; i++)
+		n = sack_add(&o->iv, t->sack_recent[i], b, from, n);
+	for (unsigned i = 0; i < o->iv.n && n < 4; i++)
+		n = sack_add(&o->iv, o->iv.r[i].beg, b, from, n);
 	return n;
 }
 
@@ -202,7 +208,8 @@ static void out_syn(struct tcp *t, struct tcp_out *o)
 		mss = u32_min(mss, t->user_mss);
 	o->opt_len = (uint8_t)tcp_opt_syn(o->opt, (uint16_t)mss, ws ? t->rcv_ws : -1, sack, ts,
 		tcp_ts_now(t->host, t->ts_off), first ? 0 : t->ts_recent);
-	if (first && c->ecn && t->retries == 0) { /* a second time without: it may be the reason */
+	if (first && c->ecn &&
+		t->retries <= c->ecn_retries) { /* then without: it may be the reason */
 		o->flags |= TCP_ECE | TCP_CWR;
 		t->ecn_tried = true;
 	} else if (!first && t->ecn_ok) {

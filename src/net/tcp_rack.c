@@ -30,9 +30,12 @@ static nsec_t reo_wnd(struct tcp *t)
 	struct tcp_loss *l = &t->loss;
 	nsec_t wnd;
 
+	if (l->dsack_wait && !seq_lt(t->snd_una, l->dsack_round))
+		l->dsack_wait = false;
 	if (l->dsack_seen) { /* we were too hasty: once per round trip more patient */
 		l->dsack_seen = false;
-		if (!seq_lt(t->snd_una, l->dsack_round)) {
+		if (!l->dsack_wait) {
+			l->dsack_wait = true;
 			l->dsack_round = t->snd_nxt;
 			l->reo_mult += l->reo_mult < 64;
 			l->reo_persist = REO_PERSIST;

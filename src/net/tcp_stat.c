@@ -118,8 +118,10 @@ static const char *check_rx(const struct tcp *t)
 	}
 	if (bytes != t->rx_bytes)
 		return "received bytes are miscounted";
-	if (iv != NULL && (iv->n == 0 || !seq_lt(t->rcv_nxt, iv->r[0].beg)))
-		return "the out-of-order queue is empty or in order";
+	if (iv != NULL && (iv->n == 0 || seq_lt(iv->r[0].beg, t->rcv_nxt)))
+		return "the out-of-order queue is empty or old";
+	if (iv != NULL && t->state != TCPS_SYN_RCVD && iv->r[0].beg == t->rcv_nxt)
+		return "the out-of-order queue is in order";
 	if (iv != NULL)
 		seq = iv->r[0].beg;
 	for (r = iv != NULL ? STAILQ_FIRST(&t->ooo->rx) : NULL; r != NULL; r = STAILQ_NEXT(r, q)) {

@@ -96,6 +96,16 @@ static nsec_t backed_off(const struct tcp *t)
 	return rto < TCP_RTO_MAX ? rto : TCP_RTO_MAX;
 }
 
+/* Not beyond the time that the user gave. [RFC 5482] */
+static nsec_t within_user_timeout(const struct tcp *t, nsec_t wait)
+{
+	nsec_t left = t->first_rtx + t->user_timeout_ms * NSEC_PER_MSEC - t->host->now;
+
+	if (t->user_timeout_ms == 0 || t->retries == 0 || !tcp_synced(t))
+		return wait;
+	return left < wait ? left : wait;
+}
+
 /* Two round trips, and the peer's longest delay if only one segment is out. [RFC 8985 7.2] */
 static nsec_t tlp_timeout(const struct tcp *t)
 {
@@ -123,10 +133,12 @@ void tcp_timer_rtx(struct tcp *t)
 		nsec_t wait = backed_off(t);
 
 		t->rtx_mode = TCP_RTX_RTO;
-		if (tlp_wanted(t) && tlp_timeout(t) < wait) {
+		if (tlp_wanted(t) &&
+			tlp_timeout(t) <= wait) { /* the probe goes first [RFC 8985 7.2] */
 			t->rtx_mode = TCP_RTX_TLP;
 			wait = tlp_timeout(t);
 		}
+		wait = within_user_timeout(t, wait);
 		tcp_timer_set(t, TCP_T_RTX, now + wait);
 	} else if (t->unsent != NULL && tcp_synced(t)) {
 		if (t->rtx_mode != TCP_RTX_PERSIST || t->timer[TCP_T_RTX] == NSEC_NEVER) {
@@ -167,8 +179,11 @@ static bool gave_up(struct tcp *t)
 
 static void on_rto(struct tcp *t)
 {
-	if (t->retries == 0 && tcp_synced(t))
-		t->first_rtx = t->host->now;
+	if (t->retries == 0 && tcp_synced(t)) { /* since when it is unacknowledged */
+		const struct tcp_txseg *s = TAILQ_FIRST(&t->txq);
+
+		t->first_rtx = s != NULL && s->gran != 0 ? s->xmit : t->host->now;
+	}
 	if (gave_up(t))
 		return;
 	t->retries++;

@@ -59,6 +59,9 @@ bool tcp_tw_in(struct tcp_host *h, struct tcp_tw *w, struct tcp_in *in)
 	}
 	if (!(in->flags & (TCP_ACK | TCP_SYN)))
 		return false;
+	if (!(in->flags & (TCP_SYN | TCP_FIN)) && in->len == 0 && in->seq == w->rcv_nxt &&
+		seq_le(in->ack, w->snd_nxt))
+		return false; /* nothing new: two who answer that would never end */
 	if ((in->flags & TCP_FIN) && in->seq + in->len + 1 == w->rcv_nxt) { /* again: wait again */
 		w->expires = h->now + h->conf.timewait;
 		TAILQ_REMOVE(&h->twq, w, q);

@@ -161,7 +161,7 @@ ssize_t tcp_recv(struct tcp *t, const struct iovec *iov, unsigned niov, int flag
 		}
 		if (t->fin_seen || t->state == TCPS_CLOSED)
 			return t->fin_seen || t->node.kind == TCP_NODE_CONN ? 0 : -ENOTCONN;
-		return tcp_synced(t) ? -EAGAIN : -ENOTCONN;
+		return -EAGAIN; /* not yet: it may still be connecting */
 	}
 	n = recv_copy(t, iov, niov, flags & TCP_PEEK);
 	if (!(flags & TCP_PEEK)) {
