@@ -16,7 +16,10 @@ static const struct by_name {
 	const char *glob, *knob;
 } by_name[] = {
 	{"*/snd-syn-with-ecn-*", "ecn=1"},
+	{"*/snd-syn-with-ecn-ipv?.pkt", "ecn_retries=1"},
 	{"*-ecn10.pkt", "ecn=1"},
+	{"*-dropping-enabled-ipv?.pkt", "drop_synfin=1"},
+	{"*-secure-drop-ipv?.pkt", "drop_synfin=1"},
 	{"*/snd-syn-without-sack-and-ws-and-ts-*", "no_sack=1"},
 	{"*/snd-syn-without-sack-and-ws-and-ts-*", "no_ws=1"},
 	{"*/snd-syn-without-sack-and-ws-and-ts-*", "no_ts=1"},
@@ -63,6 +66,7 @@ int conf_of_script(const struct script *s, struct tcp_conf *c, struct err *err)
 		.wscale = 6,
 		.fixed_rcvbuf = true,
 		.delack = 40 * NSEC_PER_MSEC,
+		.plain_delack = true,
 	};
 	for (unsigned i = 0; i < sizeof(by_name) / sizeof(by_name[0]); i++)
 		if (!fnmatch(by_name[i].glob, s->path, 0))
