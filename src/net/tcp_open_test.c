@@ -223,9 +223,11 @@ static void test_land_and_strangers(void **state)
 	struct rig r;
 	struct tcp_listener *l;
 	struct ip_addr any = {{0}};
+	struct tcp_conf c = rig_conf();
 
 	(void)state;
-	rig_init(&r, NULL);
+	c.drop_synfin = true;
+	rig_init(&r, &c);
 	tcp_listen(r.x.h, &any, 80, 8, NULL, &l);
 	r.tu.raddr = r.tu.laddr;
 	r.tu.rport = r.tu.lport;
