@@ -8,6 +8,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "net/tcp.h"
+
 #define MEMORY_DEFAULT (32u << 20)
 #define KEEP_ORDER     3
 #define KEEP_ROOM      64
@@ -158,6 +160,7 @@ void stack_set_mtu(struct stack *st, uint32_t mtu)
 	if (st->face.mtu6 > mtu || st->face.mtu6 == st->conf.mtu)
 		st->face.mtu6 = mtu;
 	st->conf.mtu = mtu;
+	tcp_host_mtu(st->tcp, mtu);
 }
 
 /* ---- time ---- */

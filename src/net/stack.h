@@ -68,7 +68,8 @@ struct stack_conf {
 	X(udp_in)                                                                                  \
 	X(udp_no_port)                                                                             \
 	X(udp_full)                                                                                \
-	X(udp_out)
+	X(udp_out)                                                                                 \
+	X(udp_waits) /* a send found its buffer full */
 
 struct stack_counters {
 #define X(name) uint64_t name;

@@ -113,6 +113,7 @@ void tcp_host_free(
 void tcp_host_in(struct tcp_host *, const struct tcp_seg *, nsec_t now);
 /* The next segment; false: nothing to send now. What the caller cannot send counts as lost. */
 bool tcp_host_out(struct tcp_host *, struct tcp_out *, nsec_t now);
+void tcp_host_mtu(struct tcp_host *, uint32_t mtu); /* the port's has changed */
 nsec_t tcp_host_deadline(const struct tcp_host *); /* NSEC_NEVER: none. May be early, never late */
 void tcp_host_timer(struct tcp_host *, nsec_t now);
 

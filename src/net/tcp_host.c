@@ -117,6 +117,11 @@ struct tcp_host *tcp_host_new(const struct tcp_conf *conf, struct err *err)
 	return h;
 }
 
+void tcp_host_mtu(struct tcp_host *h, uint32_t mtu)
+{
+	h->conf.mtu = mtu;
+}
+
 static void free_all(struct tcp_host *h)
 {
 	struct tcp_listener *l;

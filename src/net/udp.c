@@ -336,6 +336,7 @@ ssize_t udp_send(struct udp_sock *u, const struct udp_addr *to, const struct iov
 		return r;
 	if (u->account.outstanding_bytes >= u->sndbuf) {
 		u->account.waiting = true;
+		u->st->stat.udp_waits++;
 		return -EAGAIN;
 	}
 	m.flow = flow_label(u);
