@@ -52,21 +52,23 @@ static int open_tap(struct port **port, struct net *net, const struct spec *s, s
 	return tap_open(port, s->name, &config, &net->loop, &net->log, err);
 }
 
+/* Features are acknowledged, and memory is handed over, in one go when a driver starts. */
 static const char *missing_vhost(const struct port *port)
 {
-	return vhost_be_connected(port) ? "the driver is not ready" : "no front-end is connected";
+	const struct vdev *dev = vdev_of_port(port);
+
+	if (!vhost_be_connected(port))
+		return "no front-end is connected";
+	if (dev->features && !dev->mem.n)
+		return "its memory is not shared, the driver cannot be reached: start the virtual "
+		       "machine with shared memory, as weft args qemu NAME says";
+	return "the driver is not ready";
 }
 
 static const char *missing_virtio(const struct port *port)
 {
 	(void)port;
 	return "no back-end serves it";
-}
-
-static const char *missing_tap(const struct port *port)
-{
-	(void)port;
-	return "the interface is down";
 }
 
 /* Only a program that has the device can plug it in. */
@@ -93,7 +95,7 @@ static const struct {
 } kinds[SPEC_KINDS] = {
 	[SPEC_VHOST_USER] = {open_vhost, vhost_be_free, missing_vhost},
 	[SPEC_VIRTIO_USER] = {open_virtio, vdrv_free, missing_virtio},
-	[SPEC_TAP] = {open_tap, tap_free, missing_tap},
+	[SPEC_TAP] = {open_tap, tap_free, tap_missing},
 	[SPEC_DEVICE] = {open_device, NULL, missing_device},
 };
 
@@ -227,6 +229,14 @@ struct net_port *net_find(struct net *net, const char *name, struct err *err)
 	return NULL;
 }
 
+/* Both have an address that was given or made, and it is the same. */
+static bool mac_taken(const struct spec *a, const struct spec *b)
+{
+	static const uint8_t none[6];
+
+	return memcmp(a->mac, none, 6) != 0 && !memcmp(a->mac, b->mac, 6);
+}
+
 /* What must be unique is checked before anything is opened, so that a mistake touches nothing. */
 static int net_check_new(struct net *net, const struct spec *s, struct err *err)
 {
@@ -240,13 +250,12 @@ static int net_check_new(struct net *net, const struct spec *s, struct err *err)
 			return err_set(err, EEXIST,
 				"network '%s' has a port '%s' already; give this one another name=",
 				net->name, s->name);
-		if (p->kind != SPEC_TAP && s->kind != SPEC_TAP && !memcmp(p->spec.mac, s->mac, 6))
+		if (mac_taken(&p->spec, s))
 			return err_set(err, EEXIST,
-				"the address %02x:%02x:%02x:%02x:%02x:%02x is port '%s''s already; "
-				"give "
-				"another mac=",
-				s->mac[0], s->mac[1], s->mac[2], s->mac[3], s->mac[4], s->mac[5],
-				p->port->name);
+				"port '%s' has the address %02x:%02x:%02x:%02x:%02x:%02x already; "
+				"give this one another mac=",
+				p->port->name, s->mac[0], s->mac[1], s->mac[2], s->mac[3],
+				s->mac[4], s->mac[5]);
 	}
 	return 0;
 }

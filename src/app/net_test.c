@@ -15,6 +15,8 @@
 #include <unistd.h>
 
 #include "app/net.h"
+#include "port/usock.h"
+#include "port/vhost_sim.h"
 
 static char top[64];
 static struct net net;
@@ -95,6 +97,49 @@ static void test_taken(void **state)
 	assert_non_null(strstr(err.text, "a.sock"));
 	assert_int_equal(mode_of(net.rundir, "a.sock"), S_IFSOCK | 0600);
 	assert_int_equal(net.nports, 2);
+}
+
+/* No address given is no address taken. */
+static void test_drivers_without_mac(void **state)
+{
+	struct err err = {""};
+
+	(void)state;
+	assert_int_equal(net_add(&net, "virtio-user:p", "/", &err), 0);
+	if (net_add(&net, "virtio-user:q", "/", &err))
+		fail_msg("%s", err.text);
+	assert_int_equal(net_add(&net, "virtio-user:r,mac=52:54:00:00:00:01", "/", &err), 0);
+	assert_int_equal(net_add(&net, "virtio-user:s,mac=52:54:00:00:00:01", "/", &err), -EEXIST);
+	assert_non_null(strstr(err.text, "port 'r' has the address 52:54:00:00:00:01"));
+}
+
+static void step(struct vhost_sim *fe, enum vhost_sim_step first, enum vhost_sim_step last)
+{
+	for (; first <= last; first++) {
+		assert_int_equal(vhost_sim_steps(fe, first, first, VNET_BIT(VERSION_1)), 0);
+		for (unsigned i = 0; i < 4; i++)
+			assert_int_equal(loop_dispatch(&net.loop, false), 0);
+	}
+}
+
+/* QEMU without a shared memory backend acknowledges features and then gives up without a word. */
+static void test_memory_not_shared(void **state)
+{
+	const struct net_port *p;
+	struct vhost_sim fe;
+
+	(void)state;
+	assert_int_equal(net_add(&net, "vhost-user:a", "/", NULL), 0);
+	p = net_find(&net, "a", NULL);
+	assert_int_equal(vhost_sim_init(&fe, usock_connect(p->spec.path, NULL)), 0);
+	step(&fe, VHOST_SIM_OWNER, VHOST_SIM_OWNER);
+	assert_string_equal(net_port_missing(p), "the driver is not ready");
+	step(&fe, VHOST_SIM_FEATURES, VHOST_SIM_FEATURES);
+	assert_non_null(strstr(net_port_missing(p), "memory is not shared"));
+	assert_non_null(strstr(net_port_missing(p), "weft args qemu"));
+	step(&fe, VHOST_SIM_MEMORY, VHOST_SIM_MEMORY);
+	assert_string_equal(net_port_missing(p), "the driver is not ready");
+	vhost_sim_fini(&fe);
 }
 
 static void test_stale_taken_over(void **state)
@@ -209,6 +254,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_add_del, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_taken, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_drivers_without_mac, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_memory_not_shared, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_stale_taken_over, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_failures_leave_nothing, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_pcap, setup, teardown),

@@ -136,6 +136,16 @@ static void (*const show_kind[SPEC_KINDS])(json_t *, const struct net_port *) = 
 	[SPEC_DEVICE] = show_device,
 };
 
+/* A driver takes its device's address unless it was given one: nobody's before there is a device. */
+static bool mac_known(const struct net_port *p)
+{
+	static const uint8_t none[6];
+
+	if (p->kind == SPEC_VIRTIO_USER && !p->port->link)
+		return memcmp(p->spec.mac, none, 6) != 0;
+	return memcmp(p->port->mac, none, 6) != 0;
+}
+
 static json_t *show_ports(struct net *net)
 {
 	json_t *list = json_array();
@@ -150,8 +160,7 @@ static json_t *show_ports(struct net *net)
 		set_text(o, "kind", spec_kind_name(p->kind));
 		set_bool(o, "link", port->link);
 		set_text(o, "missing", net_port_missing(p));
-		/* that of a tap is the host's affair */
-		set_text(o, "mac", p->kind == SPEC_TAP ? "" : show_mac(port->mac, mac));
+		set_text(o, "mac", mac_known(p) ? show_mac(port->mac, mac) : "");
 		set_num(o, "mtu", port->mtu ? port->mtu : p->spec.mtu);
 		json_object_set_new(o, "accepts", accepts_json(port->accepts));
 		show_kind[p->kind](o, p);
