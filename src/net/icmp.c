@@ -207,6 +207,12 @@ struct verdict {
 	uint32_t mtu;
 };
 
+/* No such protocol or port, or somebody on the way forbids it: trying again is of no use. */
+static bool hard4(uint8_t code)
+{
+	return code == ICMP4_PROTO || code == ICMP4_PORT || code == 9 || code == 10 || code == 13;
+}
+
 static bool verdict4(const struct icmp *h, struct verdict *v)
 {
 	static const int unreach[] = {ENETUNREACH, EHOSTUNREACH, ENOPROTOOPT, ECONNREFUSED};
@@ -220,8 +226,7 @@ static bool verdict4(const struct icmp *h, struct verdict *v)
 	if (h->code == ICMP4_FRAG_NEEDED)
 		*v = (struct verdict){ICMP_BIG, EMSGSIZE, h->rest & 0xffff};
 	else
-		*v = (struct verdict){
-			h->code == ICMP4_PROTO || h->code == ICMP4_PORT ? ICMP_HARD : ICMP_SOFT,
+		*v = (struct verdict){hard4(h->code) ? ICMP_HARD : ICMP_SOFT,
 			h->code < 4 ? unreach[h->code] : EHOSTUNREACH, 0};
 	return true;
 }

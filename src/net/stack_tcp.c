@@ -167,6 +167,8 @@ void stack_tcp_error(struct stack *st, const struct ip_addr *src, const struct i
 	const struct tcp_tuple tuple = {
 		.laddr = *src, .raddr = *dst, .lport = get_be16(tcp), .rport = get_be16(tcp + 2)};
 
+	if (kind == ICMP_HARD)
+		err = ECONNREFUSED; /* whoever refuses it: a connect was refused */
 	tcp_host_icmp(st->tcp, &tuple, get_be32(tcp + 4), kinds[kind], err, mtu, now);
 }
 
