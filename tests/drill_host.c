@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/rand.h"
+#include "drill_wire.h"
 
 #define POOL_BYTES (32u << 20)
 #define POOL_PKTS  4096
@@ -96,15 +97,10 @@ static void addresses(struct host *h, bool ip6)
 	h->raddr = ip6 ? ip_addr6(theirs) : ip_addr4("\xc0\x00\x02\x02");
 }
 
-int host_init(struct host *h, const struct tcp_conf *conf, bool ip6, uint64_t seed, struct err *err)
+static int memory_init(struct host *h, struct err *err)
 {
-	struct rand rand;
-	int r;
+	int r = chunk_pool_init(&h->chunks, POOL_BYTES, err);
 
-	memset(h, 0, sizeof(*h));
-	addresses(h, ip6);
-	h->conf = *conf;
-	r = chunk_pool_init(&h->chunks, POOL_BYTES, err);
 	if (r)
 		return r;
 	r = pkt_pool_init(&h->pool, &h->chunks, POOL_PKTS, err);
@@ -112,25 +108,59 @@ int host_init(struct host *h, const struct tcp_conf *conf, bool ip6, uint64_t se
 		chunk_pool_fini(&h->chunks);
 		return r;
 	}
+	h->pkts = h->conf.pool = &h->pool;
+	h->tcp = tcp_host_new(&h->conf, err);
+	if (h->tcp)
+		return 0;
+	pkt_pool_fini(&h->pool);
+	chunk_pool_fini(&h->chunks);
+	return -ENOMEM;
+}
+
+int host_init(struct host *h, const struct tcp_conf *conf, bool ip6, enum host_via via,
+	uint64_t seed, nsec_t now, struct err *err)
+{
+	struct rand rand;
+	int r;
+
+	memset(h, 0, sizeof(*h));
+	addresses(h, ip6);
+	h->conf = *conf;
+	h->now = now;
 	rand_init(&rand, seed);
 	for (unsigned i = 0; i < sizeof(h->conf.secret); i++)
 		h->conf.secret[i] = (uint8_t)rand_u64(&rand);
 	h->conf.seed = rand_u64(&rand);
-	h->conf.pool = &h->pool;
 	h->buf = malloc(HOST_BUF);
-	h->tcp = tcp_host_new(&h->conf, err);
-	if (h->tcp && h->buf)
-		return 0;
-	host_fini(h);
-	return -ENOMEM;
+	r = via == VIA_STACK ? wire_new(&h->wire, h, ip6, err) : memory_init(h, err);
+	if (r)
+		free(h->buf);
+	return r;
 }
 
 void host_fini(struct host *h)
 {
-	tcp_host_free(h->tcp);
-	pkt_pool_fini(&h->pool);
-	chunk_pool_fini(&h->chunks);
+	if (h->wire) {
+		wire_free(h->wire);
+	} else {
+		tcp_host_free(h->tcp);
+		pkt_pool_fini(&h->pool);
+		chunk_pool_fini(&h->chunks);
+	}
 	free(h->buf);
+}
+
+nsec_t host_deadline(const struct host *h)
+{
+	return h->wire ? wire_deadline(h->wire) : tcp_host_deadline(h->tcp);
+}
+
+void host_timer(struct host *h, nsec_t now)
+{
+	if (h->wire)
+		wire_timer(h->wire, now);
+	else
+		tcp_host_timer(h->tcp, now);
 }
 
 /* options to and from bytes */
@@ -256,7 +286,10 @@ void host_in(struct host *h, const struct tcp_tuple *tuple, const struct seg *s,
 	for (uint32_t i = 0; i < s->len && i < HOST_BUF; i++)
 		h->buf[i] = host_byte(pos + i);
 	h->now = now;
-	tcp_host_in(h->tcp, &seg, now);
+	if (h->wire)
+		wire_in(h->wire, h, tuple, s, opt, seg.opt_len, now);
+	else
+		tcp_host_in(h->tcp, &seg, now);
 	memset(h->buf, 0xee, s->len); /* the loan is over */
 }
 
@@ -281,6 +314,15 @@ bool host_out(struct host *h, struct host_out *out, nsec_t now)
 
 	memset(out, 0, sizeof(*out));
 	h->now = now;
+	if (h->wire) {
+		uint8_t opt[40];
+		unsigned n;
+
+		if (!wire_out(h->wire, h, out, opt, &n, now))
+			return false;
+		opts_parse(&out->seg.opts, opt, n);
+		return true;
+	}
 	if (!tcp_host_out(h->tcp, &t, now))
 		return false;
 	out->tuple = t.tuple;
@@ -310,7 +352,7 @@ bool host_out(struct host *h, struct host_out *out, nsec_t now)
 	return true;
 }
 
-void host_icmp(struct host *h, const struct tcp_tuple *tuple, const struct icmp *i, uint32_t seq,
+void host_icmp(struct host *h, const struct tcp_tuple *tuple, const struct quote *i, uint32_t seq,
 	nsec_t now)
 {
 	bool v4 = ip_addr_is4(&h->laddr),
@@ -318,6 +360,10 @@ void host_icmp(struct host *h, const struct tcp_tuple *tuple, const struct icmp 
 	enum tcp_icmp kind = TCP_ICMP_SOFT;
 	int err = EHOSTUNREACH;
 
+	if (h->wire) {
+		wire_icmp(h->wire, h, tuple, i, seq, now);
+		return;
+	}
 	if (too_big) {
 		tcp_host_icmp(h->tcp, tuple, seq, TCP_ICMP_TOO_BIG, EMSGSIZE, i->mtu, now);
 		return;

@@ -32,8 +32,10 @@ struct host_out {
 };
 
 struct host {
+	struct wire *wire; /* a whole host; NULL: the engine alone, with the memory below */
 	struct chunk_pool chunks;
 	struct pkt_pool pool;
+	struct pkt_pool *pkts; /* the one in use */
 	struct tcp_host *tcp;
 	struct tcp_conf conf;
 	struct host_fd fd[HOST_FDS];
@@ -48,8 +50,14 @@ struct host {
 #define HOST_PORT      8080  /* of whoever listens */
 #define HOST_PEER_PORT 40000 /* of peers that connect */
 
-/* `conf` as far as the script says; the rest is filled in. */
-int host_init(struct host *, const struct tcp_conf *, bool ip6, uint64_t seed, struct err *);
+enum host_via {
+	VIA_ENGINE, /* segments are handed to the engine */
+	VIA_STACK,  /* frames to a host */
+};
+
+/* `conf` as far as the script says; the rest is filled in. Time begins at `now`. */
+int host_init(struct host *, const struct tcp_conf *, bool ip6, enum host_via, uint64_t seed,
+	nsec_t now, struct err *);
 void host_fini(struct host *);
 /* "name=value" into a configuration; false: no such knob. */
 bool host_knob(struct tcp_conf *, const char *text);
@@ -58,10 +66,12 @@ bool host_knob(struct tcp_conf *, const char *text);
 void host_in(
 	struct host *, const struct tcp_tuple *, const struct seg *s, uint32_t pos, nsec_t now);
 void host_icmp(
-	struct host *, const struct tcp_tuple *, const struct icmp *, uint32_t seq, nsec_t now);
+	struct host *, const struct tcp_tuple *, const struct quote *, uint32_t seq, nsec_t now);
 /* The next segment to go out, or false. `out->data` is the caller's to free. */
 bool host_out(struct host *, struct host_out *out, nsec_t now);
 
+nsec_t host_deadline(const struct host *); /* NSEC_NEVER: none; may be early */
+void host_timer(struct host *, nsec_t now);
 /* Is the payload what a program wrote at `pos` of its stream? */
 bool host_payload_right(const struct host_out *, uint32_t pos);
 

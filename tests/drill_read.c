@@ -290,7 +290,7 @@ static const struct icmp_word {
 	{"parameter_problem", "unknown_option", 12, 1, 4, 2},
 };
 
-static int read_icmp(struct reader *r, struct icmp *i)
+static int read_icmp(struct reader *r, struct quote *i)
 {
 	char type[32] = "", code[32] = "";
 	int n = 0, v6 = r->script->ip6;

@@ -180,7 +180,7 @@ static void advance(struct run *r, nsec_t to, bool until_out)
 	unsigned runs = 0;
 
 	while (!r->trouble && !(until_out && !TAILQ_EMPTY(&r->units))) {
-		nsec_t at = tcp_host_deadline(r->host.tcp);
+		nsec_t at = host_deadline(&r->host);
 
 		if (at > to)
 			break;
@@ -190,7 +190,7 @@ static void advance(struct run *r, nsec_t to, bool until_out)
 			return;
 		}
 		r->now = at > r->now ? at : r->now;
-		tcp_host_timer(r->host.tcp, r->now);
+		host_timer(&r->host, r->now);
 		pump(r);
 	}
 	if (!(until_out && !TAILQ_EMPTY(&r->units)) && to > r->now)
@@ -503,7 +503,7 @@ int script_run(const struct script *s, const struct run_options *opt, char text[
 	TAILQ_INIT(&r->units);
 	peers_init(r);
 	if (!conf_of_script(s, &conf, &err) &&
-		!host_init(&r->host, &conf, s->ip6, opt->seed, &err)) {
+		!host_init(&r->host, &conf, s->ip6, opt->via, opt->seed, START, &err)) {
 		e = events_run(r);
 		while ((u = TAILQ_FIRST(&r->units)))
 			unit_done(r, u);

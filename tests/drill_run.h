@@ -14,10 +14,11 @@
 
 #include <stdio.h>
 
-#include "drill_script.h"
+#include "drill_host.h"
 
 struct run_options {
 	uint64_t seed;
+	enum host_via via;
 	nsec_t tolerance;
 	bool strict; /* what is sent before the last line must be asked for by some line */
 	FILE *trace; /* every event as it happens; NULL: none */

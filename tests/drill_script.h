@@ -76,7 +76,7 @@ struct seg {
 
 enum icmp_kind { ICMP_UNREACH, ICMP_TOO_BIG, ICMP_TIME, ICMP_PARAM, ICMP_QUENCH, ICMP_REDIRECT };
 
-struct icmp {
+struct quote {
 	uint8_t type, code;
 	uint32_t mtu;
 	uint32_t seq, len; /* of the segment it quotes */
@@ -108,7 +108,7 @@ struct event {
 	char *text; /* as written, without the time */
 	union {
 		struct seg seg;
-		struct icmp icmp;
+		struct quote icmp;
 		struct call call;
 		struct check check;
 	};
