@@ -106,6 +106,7 @@ static void show_vhost(json_t *o, const struct net_port *p)
 	set_text(o, "socket", vhost_be_path(p->port));
 	set_bool(o, "server", vhost_be_server(p->port));
 	set_bool(o, "connected", vhost_be_connected(p->port));
+	set_bool(o, "awaited", vhost_be_awaited(p->port));
 	set_text(o, "last_end", vhost_be_last_end(p->port));
 	show_device(o, p);
 }

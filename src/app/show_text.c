@@ -160,6 +160,11 @@ void show_text_ports(FILE *f, json_t *list, bool verbose)
 			fprintf(f, "%s: %s%s%s\n", get_text(o, "name"), get_text(o, "missing"),
 				*get_text(o, "last_end") ? "; last session ended: " : "",
 				get_text(o, "last_end"));
+		if (json_is_true(json_object_get(o, "awaited")))
+			fprintf(f,
+				"%s: a second front-end waits for its turn: one port takes one "
+				"guest\n",
+				get_text(o, "name"));
 		if (*get_text(o, "broken"))
 			fprintf(f, "%s: broken: %s\n", get_text(o, "name"), get_text(o, "broken"));
 		if (verbose && *get_text(o, "features"))

@@ -121,6 +121,8 @@ static void why_port(FILE *f, struct net *net, const struct net_port *p)
 		p->port->link ? "" : ": ", net_port_missing(p));
 	if (*why_last_end(p))
 		fprintf(f, "  last session ended: %s\n", why_last_end(p));
+	if (p->kind == SPEC_VHOST_USER && vhost_be_awaited(p->port))
+		fprintf(f, "  a second front-end waits for its turn: one port takes one guest\n");
 	vnet_features_text(why_features(p), text, sizeof(text));
 	fprintf(f, "  features: %s\n", *text ? text : "none, the driver has not said");
 	fprintf(f, "  addresses: ");

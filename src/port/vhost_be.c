@@ -24,6 +24,15 @@ static struct vhost_be *be_of_conn(struct vhost_conn *c)
 	return (void *)((char *)c - offsetof(struct vhost_be, conn));
 }
 
+/* QEMU leaves, and comes again, when a feature that its guest has is not offered any more. */
+static const char *be_left(const struct vhost_be *be, const char *reason)
+{
+	return be->choosing ? "the front-end hung up after it had read the features: if that "
+			      "repeats, its guest has one that is not offered; restart the guest, "
+			      "or offer it (see off=)"
+			    : reason;
+}
+
 /* Read and do messages, until there is no more, no room for a reply, or others must have a turn. */
 static const char *be_work(struct vhost_conn *c)
 {
@@ -31,8 +40,10 @@ static const char *be_work(struct vhost_conn *c)
 		bool complete;
 		const char *reason = vhost_io_receive(&c->io, &complete);
 
-		if (reason || !complete)
-			return reason;
+		if (reason)
+			return be_left(be_of_conn(c), reason);
+		if (!complete)
+			return NULL;
 		reason = vhost_req_handle(be_of_conn(c));
 		vhost_io_next(&c->io);
 		if (reason)
@@ -173,6 +184,11 @@ bool vhost_be_server(const struct port *p)
 const struct vdev *vhost_be_vdev(const struct port *p)
 {
 	return &be_of_const(p)->dev;
+}
+
+bool vhost_be_awaited(const struct port *p)
+{
+	return vhost_conn_is_awaited(&be_of_const(p)->conn);
 }
 
 bool vhost_be_connected(const struct port *p)

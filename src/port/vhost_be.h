@@ -35,6 +35,7 @@ bool vhost_be_server(const struct port *);
 /* The vdev behind the port, for show: features, rings. */
 const struct vdev *vhost_be_vdev(const struct port *);
 bool vhost_be_connected(const struct port *);
+bool vhost_be_awaited(const struct port *); /* another front-end waits for the end of this one */
 const char *vhost_be_last_end(const struct port *); /* why the last session ended, "" if none did */
 
 #endif

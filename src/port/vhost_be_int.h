@@ -30,6 +30,7 @@ struct vhost_be {
 	uint64_t protocol;
 	uint8_t status;         /* [VIRTIO 1.2 2.1] */
 	bool have_features;     /* the last SET_FEATURES was good: rings may start */
+	bool choosing;          /* it has asked for the features and not set any since */
 	struct loop_timer poll; /* looks at polled rings */
 	struct err err;         /* words for a refusal that is being made */
 };

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * vhost_conn: see vhost_conn.h. One peer at a time. A server goes on accepting during a session and
- * closes what comes, at once: a peer that reconnects then tries again, instead of hanging in a queue
- * that nobody serves. Only if the old one is dead and its end not yet noticed does the new one take
- * its place.
+ * vhost_conn: see vhost_conn.h. One peer at a time. During a session a server accepts one more, which
+ * waits, unheard, until the session ends or it hangs up itself; those after it wait in the kernel's
+ * queue. Turning it away would be worse: front-ends that reconnect do so at once and for ever. A
+ * session whose peer is dead has its end in the same loop, so nobody waits behind one.
  */
 #include "port/vhost_conn.h"
 
 #include <errno.h>
-#include <poll.h>
 #include <stddef.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -37,6 +36,7 @@ static void conn_again(struct vhost_conn *c)
 
 void vhost_conn_end(struct vhost_conn *c, const char *reason)
 {
+	bool heard = c->io.heard;
 	int fd = c->watch.fd;
 
 	if (fd < 0)
@@ -44,11 +44,14 @@ void vhost_conn_end(struct vhost_conn *c, const char *reason)
 	loop_del(c->loop, &c->watch);
 	vhost_io_fini(&c->io);
 	close(fd);
-	c->last_end = reason;
 	log_say(c->log, LOG_INFO, c->name, "session ended: %s", reason);
+	if (heard || !c->server) /* who only came to see whether we listen was no session */
+		c->last_end = reason;
 	if (c->good)
 		c->backoff = BACKOFF_MIN;
 	conn_again(c);
+	if (vhost_conn_is_awaited(c)) /* its turn comes from the loop */
+		loop_mod(c->loop, &c->next, EPOLLOUT);
 	c->ops->ended(c, reason);
 }
 
@@ -89,29 +92,54 @@ int vhost_conn_begin(struct vhost_conn *c, int fd)
 	return 0;
 }
 
-/* It hung up, but its end waits behind the event that is being delivered. */
-static bool session_is_dead(const struct vhost_conn *c)
-{
-	struct pollfd pfd = {.fd = c->watch.fd, .events = POLLRDHUP};
+/* server */
 
-	return poll(&pfd, 1, 0) > 0 && pfd.revents & (POLLHUP | POLLERR | POLLRDHUP);
+static void server_begin(struct vhost_conn *c, int fd)
+{
+	if (vhost_conn_begin(c, fd))
+		log_say(c->log, LOG_ERROR, c->name, "cannot watch a %s's socket", peer_name(c));
 }
 
-/* server */
+static void next_drop(struct vhost_conn *c)
+{
+	int fd = c->next.fd;
+
+	if (fd < 0)
+		return;
+	loop_del(c->loop, &c->next);
+	close(fd);
+}
+
+/* It hung up, or its turn has come. Then others may wait. */
+static void next_ready(struct loop_fd *next, uint32_t events)
+{
+	struct vhost_conn *c = (void *)((char *)next - offsetof(struct vhost_conn, next));
+	int fd = next->fd;
+
+	if (events & (EPOLLHUP | EPOLLERR | EPOLLRDHUP)) {
+		next_drop(c);
+	} else if (!vhost_conn_is_on(c)) {
+		loop_del(c->loop, next);
+		server_begin(c, fd);
+	} else {
+		return;
+	}
+	loop_mod(c->loop, &c->listener, EPOLLIN);
+}
 
 static void server_take(struct vhost_conn *c, int fd)
 {
-	if (vhost_conn_is_on(c) && session_is_dead(c))
-		vhost_conn_end(c, c->front ? "the back-end hung up, another came"
-					   : "the front-end hung up, another came");
-	if (vhost_conn_is_on(c)) {
-		close(fd);
-		log_say(c->log, LOG_WARN, c->name, "turned a second %s away: one is connected",
-			peer_name(c));
+	if (!vhost_conn_is_on(c)) {
+		server_begin(c, fd);
 		return;
 	}
-	if (vhost_conn_begin(c, fd))
-		log_say(c->log, LOG_ERROR, c->name, "cannot watch a %s's socket", peer_name(c));
+	if (loop_add(c->loop, &c->next, fd, EPOLLRDHUP)) {
+		close(fd);
+		return;
+	}
+	loop_mod(c->loop, &c->listener, 0);
+	log_say(c->log, LOG_WARN, c->name, "a second %s waits until the first one leaves",
+		peer_name(c));
 }
 
 /* Out of descriptors or memory: a pending connection would wake us for ever. */
@@ -128,7 +156,7 @@ static void server_ready(struct loop_fd *listener, uint32_t events)
 	struct vhost_conn *c = (void *)((char *)listener - offsetof(struct vhost_conn, listener));
 
 	(void)events;
-	for (unsigned n = 0; n < ROUND_ACCEPT; n++) {
+	for (unsigned n = 0; n < ROUND_ACCEPT && !vhost_conn_is_awaited(c); n++) {
 		int fd = accept4(listener->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
 
 		if (fd >= 0) {
@@ -207,7 +235,7 @@ static void again_expired(struct loop_timer *t)
 	struct vhost_conn *c = (void *)((char *)t - offsetof(struct vhost_conn, again));
 
 	if (c->server)
-		loop_mod(c->loop, &c->listener, EPOLLIN);
+		loop_mod(c->loop, &c->listener, vhost_conn_is_awaited(c) ? 0 : EPOLLIN);
 	else
 		client_connect(c);
 }
@@ -225,6 +253,7 @@ int vhost_conn_init(struct vhost_conn *c, const struct vhost_conn_ops *ops, bool
 		.front = front,
 		.watch = {.fd = -1, .ready = session_ready},
 		.listener = {.fd = -1, .ready = server_ready},
+		.next = {.fd = -1, .ready = next_ready},
 		.backoff = BACKOFF_MIN,
 		.last_end = "",
 	};
@@ -247,6 +276,7 @@ int vhost_conn_open(struct vhost_conn *c, const struct vhost_conn_config *config
 void vhost_conn_close(struct vhost_conn *c)
 {
 	c->closed = true;
+	next_drop(c);
 	vhost_conn_end(c, "the port was closed");
 	server_close(c);
 	loop_timer_cancel(c->loop, &c->again);

@@ -5,7 +5,7 @@
  * or has one given connection. It owns the sockets and what travels on them (port/vhost_io.h). It
  * knows no request: what is said is its owner's matter.
  *
- *	server:  listening --accept--> session --end--> listening
+ *	server:  listening --accept--> session --end--> listening, or the one that waits
  *	client:  waiting --timer, connect--> session --end--> waiting (100 ms, doubled up to 5 s)
  *	given:   session --end--> nothing
  */
@@ -53,11 +53,12 @@ struct vhost_conn {
 	mode_t mode;
 	gid_t group;
 
+	struct loop_fd next;  /* server: a peer that waits for the end of the session; -1: none */
 	struct loop_fd watch; /* the session; its fd is -1 while there is none */
 	uint32_t interest;    /* what it is watched for */
 	struct vhost_io io;
 	bool good;            /* the owner's word: this session was worth a quick reconnect */
-	const char *last_end; /* why the last session ended, "" before */
+	const char *last_end; /* why the last session ended, "" before; not one in silence */
 };
 
 /* `name` is kept, not copied. 0 or -ENOMEM. */
@@ -79,6 +80,12 @@ void vhost_conn_close(struct vhost_conn *);
 static inline bool vhost_conn_is_on(const struct vhost_conn *c)
 {
 	return c->watch.fd >= 0;
+}
+
+/* Another peer has come meanwhile: it is served after this one. */
+static inline bool vhost_conn_is_awaited(const struct vhost_conn *c)
+{
+	return c->next.fd >= 0;
 }
 
 #endif

@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <grp.h>
 #include <stdlib.h>
+#include <sys/epoll.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -118,18 +119,86 @@ static void one_after_the_other(void **state)
 	}
 }
 
-static void second_is_turned_away(void **state)
+static void second_waits_for_its_turn(void **state)
 {
 	struct place *p = *state;
-	int second;
+	int second, third;
+
+	serve(p);
+	p->r.fe.fd = dial(p);
+	steps(&p->r, 0, VHOST_SIM_ENABLE1);
+	assert_false(vhost_be_awaited(p->r.port));
+	second = dial(p);
+	assert_false(hung_up(second));
+	assert_true(vhost_be_awaited(p->r.port));
+	close(second); /* it did not wait: the next one may */
+	spin(&p->r);
+	assert_false(vhost_be_awaited(p->r.port));
+	second = dial(p);
+	third = dial(p);
+	assert_true(vhost_be_awaited(p->r.port));
+	traffic(&p->r, 1);
+	for (int *turn = &second; turn; turn = turn == &second ? &third : NULL) {
+		vhost_sim_hang_up(&p->r.fe);
+		p->r.fe.fd = *turn;
+		spin(&p->r);
+		assert_true(vhost_be_connected(p->r.port));
+		assert_int_equal(vhost_be_awaited(p->r.port), turn == &second);
+		assert_int_equal(
+			vhost_sim_ring(&p->r.fe, 0, 0) | vhost_sim_ring(&p->r.fe, 1, 0), 0);
+		steps(&p->r, 0, VHOST_SIM_ENABLE1);
+		traffic(&p->r, 2);
+	}
+}
+
+/* Who waits does not keep the loop busy, and closing the port sends it away. */
+static void waiting_costs_nothing(void **state)
+{
+	struct place *p = *state;
+	struct epoll_event ev;
+	int second, third;
 
 	serve(p);
 	p->r.fe.fd = dial(p);
 	steps(&p->r, 0, VHOST_SIM_ENABLE1);
 	second = dial(p);
-	assert_true(hung_up(second));
+	third = dial(p);
+	assert_int_equal(send(second, "1", 1, 0), 1);
+	spin(&p->r);
+	assert_int_equal(epoll_wait(p->r.loop.epfd, &ev, 1, 0), 0);
+	p->r.port->ops->close(p->r.port);
+	assert_true(recv(second, &ev, 1, MSG_DONTWAIT) <= 0 && errno != EAGAIN);
 	close(second);
-	traffic(&p->r, 1);
+	close(third);
+}
+
+/* As whoever looks whether a live process listens does. */
+static void silence_is_no_session(void **state)
+{
+	struct place *p = *state;
+
+	serve(p);
+	close(dial(p));
+	spin(&p->r);
+	assert_false(vhost_be_connected(p->r.port));
+	assert_string_equal(vhost_be_last_end(p->r.port), "");
+}
+
+static void hint_if_it_leaves_over_features(void **state)
+{
+	struct place *p = *state;
+
+	serve(p);
+	for (unsigned i = 0; i < 2; i++) {
+		p->r.fe.fd = dial(p);
+		get_u64(&p->r, VHOST_USER_GET_FEATURES);
+		if (i)
+			steps(&p->r, VHOST_SIM_FEATURES, VHOST_SIM_FEATURES);
+		vhost_sim_hang_up(&p->r.fe);
+		spin(&p->r);
+		assert_int_equal(
+			strstr(vhost_be_last_end(p->r.port), "restart the guest") != NULL, !i);
+	}
 }
 
 /* The end of the old one and the new connection are there in the same round. */
@@ -462,7 +531,10 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		P(one_after_the_other),
-		P(second_is_turned_away),
+		P(second_waits_for_its_turn),
+		P(waiting_costs_nothing),
+		P(silence_is_no_session),
+		P(hint_if_it_leaves_over_features),
 		P(dead_one_makes_place),
 		P(mode_and_umask),
 		P(stale_socket_is_taken_over),

@@ -151,6 +151,7 @@ const char *vhost_io_receive(struct vhost_io *io, bool *complete)
 		if (n <= 0)
 			return reason_hung_up(io);
 		io->have += (uint32_t)n;
+		io->heard = true;
 		reason = io_check(io);
 		if (reason)
 			return reason;

@@ -19,6 +19,7 @@ struct vhost_io {
 	int fd;                        /* the caller's, to close, too; -1: none */
 	bool front;                    /* we are the front-end: requests go out, replies come in */
 	uint32_t reply_to, reply_size; /* front-end: the reply that is due; size 0: none is */
+	bool heard;                    /* the peer has said something */
 	/* the message under way */
 	struct vhost_user_msg msg;
 	uint32_t have; /* bytes of it, header included */

@@ -291,6 +291,7 @@ static const char *get_features(struct vhost_be *be, struct vhost_user_msg *m)
 {
 	m->u.u64 = be->dev.offered | BIT(VHOST_USER_F_PROTOCOL_FEATURES);
 	m->hdr.size = sizeof(m->u.u64);
+	be->choosing = true;
 	return NULL;
 }
 
@@ -298,6 +299,7 @@ static const char *set_features(struct vhost_be *be, struct vhost_user_msg *m)
 {
 	uint64_t f = m->u.u64 & ~BIT(VHOST_USER_F_PROTOCOL_FEATURES);
 
+	be->choosing = false;
 	be->have_features = !vdev_set_features(&be->dev, f, &be->err);
 	if (!be->have_features)
 		return "cannot use these features";
@@ -694,5 +696,6 @@ void vhost_req_forget(struct vhost_be *be)
 		close(be->backend_fd);
 	be->backend_fd = -1;
 	be->protocol = 0;
+	be->choosing = false;
 	loop_timer_cancel(be->dev.port.loop, &be->poll);
 }
