@@ -16,7 +16,7 @@ from t import check, equal, until                       # noqa: E402
 from weft import Weft, call, program                    # noqa: E402
 
 SIZES = (64, 1514, 65535)
-SHARE = 0.02    # at least so much arrives of what is sent as fast as a core can, whether there is room or not
+ARRIVE = 1000   # at least so many frames of a second's sending; how many more is a matter of processors
 
 
 def bench(*words, **kw):
@@ -49,7 +49,7 @@ def across(send, receive, size, *knobs):
         sent = bench("pktgen", "--via", f"virtio-user:{send}", "--size", str(size), "-t", "1", *knobs)
         got = result()
     rx = got["receiver"]
-    check(got["received"] >= max(1, sent["sent"] * SHARE), f"{got['received']} of {sent['sent']} frames arrived")
+    check(got["received"] >= min(ARRIVE, sent["sent"]), f"{got['received']} of {sent['sent']} frames arrived")
     equal(rx["rx_bytes"] - size * got["received"] < 1000, True, "all of one length, but for an announcement or two")
     wrong = {k: v for k, v in rx.items() if k.startswith("rx_error") and v}
     equal(wrong, {}, "errors of the receiving driver")
