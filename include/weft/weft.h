@@ -72,7 +72,8 @@ WEFT_API int weft_sigbus_install(void);
 }
 #endif
 
-#include <weft/dev.h> /* a device for a virtual machine monitor */
-#include <weft/nic.h> /* a network card for a plain process */
+#include <weft/dev.h>  /* a device for a virtual machine monitor */
+#include <weft/nic.h>  /* a network card for a plain process */
+#include <weft/host.h> /* a host with sockets in a plain process */
 
 #endif

@@ -5,7 +5,7 @@
  * the messages themselves are its caller's. [RFC 826, RFC 4861 7.2 - 7.3, RFC 6583]
  *
  * Against floods: the table is capped, entries that were never answered have a smaller cap of their
- * own and go first, each keeps three packets at most and is asked for once a second; an unasked
+ * own and go first, each keeps 64 KiB of packets at most and is asked for once a second; an unasked
  * message never makes an entry and never changes the address of one: it makes us ask the old address
  * first.
  */
@@ -22,7 +22,7 @@
 
 #define NEIGH_MAX         1024 /* entries */
 #define NEIGH_INCOMPLETE  128  /* of these, not answered yet */
-#define NEIGH_QUEUE       3    /* packets that wait for one neighbour ... */
+#define NEIGH_QUEUE       48 /* packets that wait for one neighbour: a datagram in fragments ... */
 #define NEIGH_QUEUE_BYTES (64 * 1024)
 #define NEIGH_ASKS        3 /* without an answer: it is not there */
 #define NEIGH_ASK_NS      NSEC_PER_SEC

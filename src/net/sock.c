@@ -185,13 +185,13 @@ int sock_close(struct sock_table *tab, int number, nsec_t now)
 	return 0;
 }
 
-void sock_table_free(struct sock_table *tab)
+void sock_table_free(struct sock_table *tab, nsec_t now)
 {
 	if (!tab)
 		return;
 	for (int i = 0; i < tab->n; i++)
 		if (tab->sock[i])
-			release(tab, tab->sock[i], true, 0);
+			release(tab, tab->sock[i], true, now);
 	udp_on_ready(tab->stack, NULL, NULL);
 	free(tab->sock);
 	free(tab);

@@ -39,7 +39,7 @@ enum sock_kind {
 struct sock_table;
 
 int sock_table_new(struct sock_table **, struct stack *, struct err *);
-void sock_table_free(struct sock_table *); /* resets what is open; before the stack goes */
+void sock_table_free(struct sock_table *, nsec_t now); /* resets what is open */
 
 /* What happened since: call after the stack had input or time; fills the ready list. */
 void sock_work(struct sock_table *, nsec_t now);

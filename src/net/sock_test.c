@@ -54,8 +54,8 @@ static int teardown(void **state)
 {
 	struct bed *b = *state;
 
-	sock_table_free(b->t[0]);
-	sock_table_free(b->t[1]);
+	sock_table_free(b->t[0], b->r.now);
+	sock_table_free(b->t[1], b->r.now);
 	rig_fini(&b->r);
 	free(b->bytes);
 	free(b->got);

@@ -433,7 +433,8 @@ static bool load(struct stack *st, struct rx *rx, unsigned i, const struct frame
 	f->head = st->rx->head[i].data;
 	memcpy(f->head, from->head, from->head_len);
 	f->tail = &st->rx->iov[st->rx->niov];
-	memcpy(f->tail, from->tail, from->ntail * sizeof(*f->tail));
+	if (from->ntail)
+		memcpy(f->tail, from->tail, from->ntail * sizeof(*f->tail));
 	st->rx->niov += from->ntail;
 	if (f->head_len < FRAME_HEAD)
 		frame_pull(f, FRAME_HEAD);

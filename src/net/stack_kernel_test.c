@@ -148,7 +148,7 @@ static int teardown(void **state)
 	struct bed *b = *state;
 
 	join_free(b->join);
-	sock_table_free(b->socks);
+	sock_table_free(b->socks, loop_now(&b->loop));
 	stack_port_free(b->host);
 	stack_free(b->stack);
 	tap_free(b->tap);
