@@ -2,7 +2,7 @@
 /*
  * drill - run scripts of TCP dialogues against the engine, in virtual time.
  *
- *	drill [-v] [--parse] [--stack] [--strict] [--seed N] [--tolerance MS] FILE|FOLDER...
+ *	drill [-v] [--parse] [--stack|--rings] [--strict] [--seed N] [--tolerance MS] FILE|FOLDER...
  *
  * A line for each script that fails, "FILE:LINE: expected ..., got ...", then "N passed, N failed".
  * Status 1 if any failed. A script with #ifdef STANDARD and #ifdef FreeBSD gives two right answers, and
@@ -100,11 +100,13 @@ static void path_run(struct drill *d, const char *path, bool named)
 
 static int usage(void)
 {
-	fputs("usage: drill [-v] [--parse] [--stack] [--strict] [--seed N] [--tolerance MS] "
+	fputs("usage: drill [-v] [--parse] [--stack|--rings] [--strict] [--seed N] [--tolerance "
+	      "MS] "
 	      "FILE|FOLDER...\n"
 	      "  -v          print every event as it happens\n"
 	      "  --parse     only read the scripts\n"
 	      "  --stack     frames to a whole host, not segments to its TCP engine\n"
+	      "  --rings     the same, through a virtio device and the host's driver\n"
 	      "  --strict    a segment that no line asks for fails the script, also behind the "
 	      "last `>`\n"
 	      "  --seed      first sequence numbers come from it; default 1\n"
@@ -128,6 +130,8 @@ int main(int argc, char **argv)
 			d.opt.strict = true;
 		else if (!strcmp(argv[i], "--stack"))
 			d.opt.via = VIA_STACK;
+		else if (!strcmp(argv[i], "--rings"))
+			d.opt.via = VIA_RINGS;
 		else if (!strcmp(argv[i], "--seed") && i + 1 < argc)
 			d.opt.seed = strtoull(argv[++i], NULL, 0);
 		else if (!strcmp(argv[i], "--tolerance") && i + 1 < argc)

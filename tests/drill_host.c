@@ -132,7 +132,8 @@ int host_init(struct host *h, const struct tcp_conf *conf, bool ip6, enum host_v
 		h->conf.secret[i] = (uint8_t)rand_u64(&rand);
 	h->conf.seed = rand_u64(&rand);
 	h->buf = malloc(HOST_BUF);
-	r = via == VIA_STACK ? wire_new(&h->wire, h, ip6, err) : memory_init(h, err);
+	r = via == VIA_ENGINE ? memory_init(h, err)
+			      : wire_new(&h->wire, h, ip6, via == VIA_RINGS, err);
 	if (r)
 		free(h->buf);
 	return r;

@@ -53,6 +53,7 @@ struct host {
 enum host_via {
 	VIA_ENGINE, /* segments are handed to the engine */
 	VIA_STACK,  /* frames to a host */
+	VIA_RINGS,  /* frames to a device, whose driver's host it is */
 };
 
 /* `conf` as far as the script says; the rest is filled in. Time begins at `now`. */

@@ -5,6 +5,8 @@
  */
 #include "drill_wire.h"
 
+#include "drill_rings.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,6 +29,7 @@ static const uint8_t our_mac[6] = {2, 0, 0, 0, 0, 1}, their_mac[6] = {2, 0, 0, 0
 
 struct wire {
 	struct stack *stack;
+	struct rings *rings; /* below the host; NULL: frames are handed to it */
 	bool ip6;
 	uint8_t laddr[16], raddr[16];
 	struct frame_head head;
@@ -42,35 +45,45 @@ static void addr_bytes(const struct ip_addr *a, uint8_t out[16])
 	memcpy(out, v4 ? a->b + 12 : a->b, v4 ? 4 : 16);
 }
 
-int wire_new(struct wire **out, struct host *h, bool ip6, struct err *err)
+static int wire_open(struct wire *w, struct host *h, bool rings, struct err *err)
 {
-	struct wire *w = calloc(1, sizeof(*w));
 	struct stack_conf c = {
 		.mtu = h->conf.mtu,
-		.headroom = 12,
+		.headroom = 64,
 		.seed = h->conf.seed,
 		.memory = 32u << 20,
 		.no_auto = true,
 		.no_dad = true,
-		.no_ip6 = !ip6,
+		.no_ip6 = !w->ip6,
 		.tcp = &h->conf,
 	};
+	int r = rings ? rings_new(&w->rings, h->conf.mtu, h->now, err) : 0;
+
+	if (r)
+		return r;
+	memcpy(c.mac, our_mac, 6);
+	memcpy(c.secret, h->conf.secret, sizeof(c.secret));
+	c.pool = rings ? rings_pkts(w->rings) : NULL;
+	r = stack_new(&w->stack, &c, h->now, err);
+	if (r)
+		return r;
+	r = stack_add_addr(w->stack, &h->laddr, w->ip6 ? 64 : 96 + 24, h->now, err);
+	return !r && rings ? rings_attach(w->rings, w->stack, err) : r;
+}
+
+int wire_new(struct wire **out, struct host *h, bool ip6, bool rings, struct err *err)
+{
+	struct wire *w = calloc(1, sizeof(*w));
 	int r;
 
 	if (!w)
 		return -ENOMEM;
-	memcpy(c.mac, our_mac, 6);
-	memcpy(c.secret, h->conf.secret, sizeof(c.secret));
 	w->ip6 = ip6;
 	addr_bytes(&h->laddr, w->laddr);
 	addr_bytes(&h->raddr, w->raddr);
-	r = stack_new(&w->stack, &c, h->now, err);
-	if (!r)
-		r = stack_add_addr(w->stack, &h->laddr, ip6 ? 64 : 96 + 24, h->now, err);
-	if (r) {
-		wire_free(w);
-		return r;
-	}
+	r = wire_open(w, h, rings, err);
+	if (r)
+		return r; /* the program ends with it: a script cannot make this fail */
 	h->tcp = stack_tcp(w->stack);
 	h->pkts = stack_pkts(w->stack);
 	*out = w;
@@ -79,9 +92,11 @@ int wire_new(struct wire **out, struct host *h, bool ip6, struct err *err)
 
 void wire_free(struct wire *w)
 {
-	if (!w)
-		return;
+	if (w->rings)
+		rings_detach(w->rings);
 	stack_free(w->stack);
+	if (w->rings)
+		rings_free(w->rings);
 	free(w);
 }
 
@@ -92,7 +107,10 @@ nsec_t wire_deadline(const struct wire *w)
 
 void wire_timer(struct wire *w, nsec_t now)
 {
-	stack_timer(w->stack, now);
+	if (w->rings)
+		rings_run(w->rings, now);
+	else
+		stack_timer(w->stack, now);
 }
 
 /* ---- in ---- */
@@ -110,7 +128,9 @@ static void frame_in(struct wire *w, uint32_t len, nsec_t now)
 	};
 
 	memcpy(w->head.data, w->buf, head);
-	if (offload_check(&f) == DROP_NONE)
+	if (w->rings)
+		rings_in(w->rings, &f, now);
+	else if (offload_check(&f) == DROP_NONE)
 		stack_in(w->stack, &f, 1, now);
 	memset(w->buf, 0xee, len); /* the loan is over */
 }
@@ -250,11 +270,14 @@ static void answer_ns(struct wire *w, nsec_t now)
 /* The packet as bytes in w->buf; 0: nothing to send. */
 static uint32_t next_packet(struct wire *w, struct host *h, struct offload *off, nsec_t now)
 {
-	struct pkt *p = stack_out(w->stack, now);
 	struct frame *f = &w->b.f[0];
 	struct iovec to = {w->buf, FRAME_MAX};
+	struct pkt *p;
 	uint32_t len;
 
+	if (w->rings)
+		return rings_out(w->rings, w->buf, off, now);
+	p = stack_out(w->stack, now);
 	if (!p)
 		return 0;
 	if (!pkt_lend(p, f, &w->b.head[0], w->b.iov, BURST_IOV) || frame_len(f) > FRAME_MAX ||

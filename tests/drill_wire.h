@@ -12,7 +12,8 @@
 struct wire;
 
 /* A host with both addresses; its engine is h->tcp, its memory h->pkts, until wire_free. */
-int wire_new(struct wire **, struct host *, bool ip6, struct err *);
+/* `rings`: on a driver and a device over its rings. */
+int wire_new(struct wire **, struct host *, bool ip6, bool rings, struct err *);
 void wire_free(struct wire *);
 
 /* `opt` as bytes; the payload is in h->buf. */
