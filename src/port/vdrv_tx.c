@@ -114,9 +114,13 @@ static void tx_arm_done(struct vdrv *v)
 
 void vdrv_tx_called(struct vdrv *v)
 {
+	const bool told = v->tx.want_done;
+
 	vdrv_tx_reclaim(v);
 	if (!v->live)
 		return;
+	if (told) /* whose account was completed may have more to send now */
+		port_ready(&v->port.q);
 	if (!v->tx.want_room && !v->tx.want_done)
 		vq_drv_disarm(&v->vq[VDRV_TX]);
 	if (v->tx.want_done)
