@@ -56,6 +56,7 @@ MISTAKES = [
     ("show -n nosuchnet", "nosuchnet", "weft run"),
     ("add vhost-user:x", "default", "weft run"),
     ("help bogus", "bogus", "known"),
+    ("--version x", "'x'", "weft version"),
 ]
 # the same with a network that runs and has a port a
 MISTAKES_RUNNING = [
@@ -71,6 +72,10 @@ MISTAKES_RUNNING = [
     ("args bogus a", "bogus", "qemu"),
     ("args qemu bogus", "bogus", "a"),
     ("run vhost-user:b", "default", "-n"),
+    ("run vhost-user:b,bogus=1", "bogus", "mtu"),
+    ("add vhost-user:b vhost-user:c,mtu=1", "mtu=1", "68"),
+    ("del a bogus", "bogus", "a"),
+    ("del a a", "'a'", "once"),
 ]
 
 
@@ -93,6 +98,7 @@ def mistakes(t):
             with t.case(f"running: {words}"):
                 one_line(w.call(*words.split(), timeout=5), words, *contain)
         check(w.alive(), "weft is gone")
+        equal([p["name"] for p in w.show()["ports"]], ["a"], "ports after nothing but mistakes")
 
 
 def words(t):
@@ -107,6 +113,10 @@ def words(t):
         for word in ("run", "add", "del", "show", "wait", "args", "why", "stop"):
             p = call("help", word)
             check(p.returncode == 0 and f"weft {word}" in p.stdout, f"help {word}: {p.stdout}{p.stderr}")
+    with t.case("a full disk is no success"):
+        with open("/dev/full", "w") as full:
+            p = subprocess.run([program(), "help"], stdout=full, stderr=subprocess.PIPE, text=True)
+        check(p.returncode == 1 and "No space left" in p.stderr, f"{p.returncode}: {p.stderr}")
     with Weft("vhost-user:a", f"vhost-user:{rundir}/b.sock,name=b,mtu=9000,off=mrg_rxbuf+guest_tso4,mode=0660",
               rundir=rundir) as w:
         with t.case("one ready line that names the sockets"):

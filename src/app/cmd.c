@@ -23,15 +23,20 @@ const struct cmd cmds[] = {
 		0, CMD_ARGS, true, word_run,
 		{{"--poll-us", "N", "poll N microseconds after the last frame before sleeping"},
 			{"--wait-us", "N",
-				"a sender waits so long for a full receiver, 0: never; default "
-				"1000"},
+				"a sender waits so many microseconds for a full receiver, 0: "
+				"never; default 1000"},
 			{"-v", NULL, "log links and sessions, too"}}},
 	{"add", "PORT...", "add ports to the running network",
-		"Takes the same words as weft run. All that come before a wrong one are added.", 1,
-		CMD_ARGS, false, word_add, {{0}}},
+		"Takes the same words as weft run. They are looked at before the first is added; "
+		"if one "
+		"then\ncannot be opened, those before it stay.",
+		1, CMD_ARGS, false, word_add, {{0}}},
 	{"del", "NAME...", "take ports out of the running network",
-		"The port's session ends and its socket file is removed.", 1, CMD_ARGS, false,
-		word_del, {{0}}},
+		"All of them, or none if one is unknown. The port's session ends and its socket "
+		"file is\n"
+		"removed. A guest may come back on a new port of the same name: QEMU does, with\n"
+		"reconnect=; User-Mode Linux does not, its card is dead until it starts anew.",
+		1, CMD_ARGS, false, word_del, {{0}}},
 	{"show", "[ports|fdb|drops|stats|switch|process]", "show the running network",
 		"Without a topic: the ports. With --json: stable names; without a topic "
 		"everything.",
@@ -77,8 +82,9 @@ const struct cmd cmds[] = {
 	{"stop", "", "end the running network",
 		"Returns when its sockets are removed and its name is free again.", 0, 0, false,
 		word_stop, {{0}}},
-	{"help", "[WORD]", "explain everything, or one word", "", 0, 1, true, word_help,
-		{{"--man", NULL, "the manual page, as roff"}}},
+	{"help", "[WORD|KIND|columns|drops|features]",
+		"explain everything, one word, a kind of port, or what show says", "", 0, 1, true,
+		word_help, {{"--man", NULL, "the manual page, as roff"}}},
 	{"version", "", "print the version", "", 0, 0, true, word_version, {{0}}},
 	{0},
 };
@@ -170,7 +176,11 @@ int cmd_parse(struct cmd_call *call, int argc, const char *const *argv)
 			i += used_next;
 			continue;
 		}
-		if (call->narg >= cmd->max || call->narg >= CMD_ARGS)
+		if (call->narg == CMD_ARGS)
+			return err_set(&call->err, EINVAL,
+				"%s: more than %d at once: a network has at most so many ports",
+				cmd->word, CMD_ARGS);
+		if (call->narg == cmd->max)
 			return err_set(&call->err, EINVAL,
 				"%s: '%.60s' is too much; right is: weft %s%s%s", cmd->word,
 				argv[i], cmd->word, *cmd->args ? " " : "", cmd->args);
@@ -214,11 +224,26 @@ int cmd_exec(struct cmd_call *call, int argc, const char *const *argv)
 
 /* The command line. */
 
+/* "--help" and the like, which everybody tries, are words, too. */
+static const char *main_word(const char *word)
+{
+	static const struct {
+		const char *option, *word;
+	} words[] = {
+		{"-h", "help"}, {"--help", "help"}, {"-V", "version"}, {"--version", "version"}};
+
+	for (unsigned i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
+		if (!strcmp(word, words[i].option))
+			return words[i].word;
+	}
+	return word;
+}
+
 static int main_run(struct cmd_call *call, int argc, const char *const *argv)
 {
 	const char *words[2] = {"help", NULL};
 
-	call->cmd = cmd_find(argv[0], &call->err);
+	call->cmd = cmd_find(main_word(argv[0]), &call->err);
 	if (!call->cmd)
 		return CMD_MISTAKE;
 	for (int i = 1; i < argc; i++) {
@@ -227,18 +252,27 @@ static int main_run(struct cmd_call *call, int argc, const char *const *argv)
 		words[1] = call->cmd->word;
 		return cmd_exec(call, 2, words);
 	}
-	if (call->cmd->here)
-		return cmd_exec(call, argc, argv);
 	/* Mistakes are told here, even if no network runs. */
 	if (cmd_parse(call, argc, argv))
 		return CMD_MISTAKE;
+	if (call->cmd->here)
+		return call->cmd->run(call);
 	return ctl_ask(call->net_name, argc, argv, call->cwd, call->out, &call->err);
+}
+
+/* What was printed must have gone out: a full disk is no success. */
+static int main_flush(struct cmd_call *call, int status)
+{
+	if (!fflush(stdout) && !ferror(stdout))
+		return status;
+	if (status == CMD_DONE)
+		err_set(&call->err, EIO, "cannot write the output: %s", strerror(errno));
+	return status == CMD_DONE ? CMD_FAILED : status;
 }
 
 int cmd_main(int argc, const char *const *argv)
 {
 	struct cmd_call call = {.net_name = "default", .out = stdout};
-	static const char *const help[] = {"help"}, *const version[] = {"version"};
 	char cwd[4096];
 	int status;
 
@@ -255,17 +289,9 @@ int cmd_main(int argc, const char *const *argv)
 		argv += 2;
 		argc -= 2;
 	}
-	if (argc == 0) {
+	if (argc == 0)
 		help_short(stdout);
-		return 0;
-	}
-	if (!strcmp(argv[0], "-h") || !strcmp(argv[0], "--help"))
-		argv = help, argc = 1;
-	else if (!strcmp(argv[0], "--version") || !strcmp(argv[0], "-V"))
-		argv = version, argc = 1;
-	status = main_run(&call, argc, argv);
-	if (fflush(stdout) && status == CMD_DONE)
-		status = CMD_FAILED;
+	status = main_flush(&call, argc ? main_run(&call, argc, argv) : CMD_DONE);
 	if (call.err.text[0])
 		fprintf(stderr, "weft: %s%s\n", status == CMD_DONE ? "note: " : "", call.err.text);
 	return status;

@@ -18,8 +18,9 @@
 #define CMD_MISTAKE 2 /* the user must change something; err says what */
 #define CMD_LATER   3 /* the answer comes later, by the control socket's client */
 
-#define CMD_OPTS 20
-#define CMD_ARGS 160 /* words after the command's own: PORTS_MAX ports and some */
+#define CMD_OPTS  20
+#define CMD_ARGS  PORTS_MAX
+#define CMD_WORDS (1 + CMD_ARGS + 2 * (CMD_OPTS + 1)) /* of a command, options and all */
 
 struct ctl;
 struct ctl_client;

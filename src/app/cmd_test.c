@@ -11,6 +11,8 @@
 
 #include "app/cmd.h"
 #include "app/help.h"
+#include "app/help_topic.h"
+#include "port/vnet.h"
 
 static void test_table(void **state)
 {
@@ -119,17 +121,104 @@ static void test_help(void **state)
 	for (const struct cmd *c = cmds; c->word; c++) {
 		char line[64];
 
-		snprintf(line, sizeof(line), "weft %s ", c->word);
+		snprintf(line, sizeof(line), "weft %s%s", c->word, *c->args ? " " : "\n");
 		assert_non_null(strstr(all, line));
-		snprintf(line, sizeof(line), ".SS weft %s ", c->word);
+		snprintf(line, sizeof(line), ".SS weft %s%s", c->word, *c->args ? " " : "\n");
 		assert_non_null(strstr(man, line));
 	}
 	assert_non_null(strstr(man, "vhost\\-user:NAME|PATH"));
 	assert_non_null(strstr(man, "\\-\\-poll\\-us N"));
 	assert_true(!strncmp(man, ".TH WEFT 1", 10));
+	assert_null(strstr(all, " \n"));
+	assert_null(strstr(man, " \n"));
+	assert_null(strstr(all, "autoreceive")); /* a long term and its text keep apart */
 	free(s);
 	free(all);
 	free(man);
+}
+
+static bool topic_has(const char *word, const char *name)
+{
+	for (const struct help_topic *t = help_topics; t->word; t++) {
+		for (const struct help_term *term = t->term; term->name; term++) {
+			if (!strcmp(t->word, word) && !strcmp(term->name, name))
+				return true;
+		}
+	}
+	return false;
+}
+
+static void test_topics(void **state)
+{
+	char text[512], *save = NULL;
+
+	(void)state;
+	for (unsigned i = DROP_NONE + 1; i < DROP_MAX; i++) {
+		if (!topic_has("drops", drop_name((enum drop)i)))
+			fail_msg("the drop reason %s is not explained", drop_name((enum drop)i));
+	}
+	vnet_features_text(vnet_features_all(), text, sizeof(text));
+	for (char *w = strtok_r(text, " ", &save); w; w = strtok_r(NULL, " ", &save)) {
+		if (!topic_has("features", w))
+			fail_msg("the feature %s is not explained", w);
+	}
+}
+
+/* What `weft help WORD` prints, or NULL for a mistake. */
+static char *help_of(const char *word)
+{
+	struct cmd_call call = {.net_name = "default"};
+	const char *argv[] = {"help", word};
+	char *text = NULL;
+	size_t len;
+	int status;
+
+	call.out = open_memstream(&text, &len);
+	status = cmd_exec(&call, 2, argv);
+	fclose(call.out);
+	if (status == CMD_DONE)
+		return text;
+	free(text);
+	return NULL;
+}
+
+static void test_help_of_one(void **state)
+{
+	static const char *const cases[][3] = {
+		{"vhost-user", "mode=OCTAL", "netns="},
+		{"tap", "netns=", "mode=OCTAL"},
+		{"virtio-user", "coalesce=", "netns="},
+		{"features", "guest_tso4", "no_room"},
+		{"drops", "no_room", "guest_tso4"},
+		{"columns", "TAKES", "no_room"},
+		{"wait", "-t SECONDS", "netns="},
+	};
+
+	(void)state;
+	for (unsigned i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		char *text = help_of(cases[i][0]);
+
+		assert_non_null(text);
+		assert_non_null(strstr(text, cases[i][1]));
+		assert_null(strstr(text, cases[i][2]));
+		free(text);
+	}
+	assert_null(help_of("device")); /* no user can name one */
+	assert_null(help_of("bogus"));
+}
+
+static void test_too_many(void **state)
+{
+	static const char *argv[CMD_ARGS + 2] = {"run"};
+	struct cmd_call call = {.net_name = "default", .cmd = cmd_find("run", NULL)};
+
+	(void)state;
+	for (unsigned i = 1; i < CMD_ARGS + 2; i++)
+		argv[i] = "vhost-user:a";
+	assert_int_equal(cmd_parse(&call, CMD_ARGS + 2, argv), -EINVAL);
+	assert_non_null(strstr(call.err.text, "128"));
+	call.narg = 0;
+	assert_int_equal(cmd_parse(&call, CMD_ARGS + 1, argv), 0);
 }
 
 int main(void)
@@ -139,6 +228,9 @@ int main(void)
 		cmocka_unit_test(test_parse),
 		cmocka_unit_test(test_mistakes),
 		cmocka_unit_test(test_help),
+		cmocka_unit_test(test_help_of_one),
+		cmocka_unit_test(test_topics),
+		cmocka_unit_test(test_too_many),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -153,7 +153,7 @@ static int request_words(const json_t *request, const char *words[], const char 
 	const json_t *argv = json_object_get(request, "argv"), *word;
 	size_t i, n = json_array_size(argv);
 
-	if (!n || n > CMD_ARGS)
+	if (!n || n > CMD_WORDS)
 		return -1;
 	json_array_foreach(argv, i, word)
 	{
@@ -169,7 +169,7 @@ static int request_words(const json_t *request, const char *words[], const char 
 
 static void client_line(struct ctl_client *c, size_t len)
 {
-	const char *words[CMD_ARGS], *cwd;
+	const char *words[CMD_WORDS], *cwd;
 	json_t *request = json_loadb(c->in, len, JSON_REJECT_DUPLICATES, NULL);
 	int n = request_words(request, words, &cwd);
 

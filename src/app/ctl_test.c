@@ -217,7 +217,7 @@ static void test_refused(void **state)
 			fail_msg("%s: %s", cut, answered(cut));
 	}
 	at += sprintf(at, "{\"argv\":[\"add\"");
-	for (unsigned i = 0; i < CMD_ARGS; i++)
+	for (unsigned i = 0; i < CMD_WORDS; i++)
 		at += sprintf(at, ",\"x\"");
 	sprintf(at, "]}\n");
 	assert_non_null(strstr(answered(big), "2||a request is"));

@@ -183,6 +183,12 @@ int word_run(struct cmd_call *call)
 	}
 	r = run_config(call, &config);
 	if (!r)
+		r = rundir_path(dir, call->net_name, false, &call->err);
+	if (!r) /* a mistake in a word is told first, also if the network runs */
+		r = spec_check(call->arg, call->narg,
+			&(struct spec_ctx){.net = call->net_name, .rundir = dir, .cwd = call->cwd},
+			&call->err);
+	if (!r)
 		r = rundir_claim(dir, call->net_name, &run->lock, &call->err);
 	if (!r) {
 		run_raise_limits();

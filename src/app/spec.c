@@ -380,7 +380,7 @@ static const struct spec_key keys[] = {
 		"log, "
 		"replay"},
 	{ANY, "off", "FEATURE+...", value_features, AT(off), 0, 0,
-		"virtio features not to offer or not to use"},
+		"virtio features not to offer or not to use: weft help features"},
 	{VHOST, "server", "on|off", value_switch, AT(server), 0, 0,
 		"off: connect to the socket, and again when it ends; default on: listen"},
 	{VHOST | DEVICE, "mac", "ADDRESS", value_mac, AT(mac), 0, 0,
@@ -576,6 +576,19 @@ void spec_fini(struct spec *s)
 	s->store = NULL;
 }
 
+int spec_check(const char *const *text, unsigned n, const struct spec_ctx *ctx, struct err *err)
+{
+	struct spec s;
+	int r = 0;
+
+	for (unsigned i = 0; !r && i < n; i++) {
+		r = spec_parse(&s, text[i], ctx, err);
+		if (!r)
+			spec_fini(&s);
+	}
+	return r;
+}
+
 void spec_driver(const struct spec *s, struct vdrv_config *c)
 {
 	*c = s->drv;
@@ -619,27 +632,38 @@ void spec_knobs(const struct spec *s,
 	}
 }
 
-void spec_explain(void (*line)(void *ctx, const char *term, const char *help), void *ctx)
+/* The keys whose kinds are in `mask`: those that all kinds have, or those of one that not all have. */
+static void keys_explain(
+	unsigned mask, void (*line)(void *ctx, const char *term, const char *help), void *ctx)
 {
 	char term[80];
 
-	for (unsigned k = 0; k < SPEC_KINDS; k++) {
-		if (!kinds[k].help)
-			continue;
-		snprintf(term, sizeof(term), "%s:%s", kinds[k].name, kinds[k].arg);
-		line(ctx, term, kinds[k].help);
-		for (unsigned i = 0; i < N_KEYS; i++) {
-			if (keys[i].kinds == ANY || !(keys[i].kinds >> k & 1))
-				continue;
-			snprintf(term, sizeof(term), "  %s=%s", keys[i].name, keys[i].form);
-			line(ctx, term, keys[i].help);
-		}
-	}
-	line(ctx, "any port", "");
 	for (unsigned i = 0; i < N_KEYS; i++) {
-		if (keys[i].kinds != ANY)
+		if (mask == ANY ? keys[i].kinds != ANY
+				: keys[i].kinds == ANY || !(keys[i].kinds & mask))
 			continue;
 		snprintf(term, sizeof(term), "  %s=%s", keys[i].name, keys[i].form);
 		line(ctx, term, keys[i].help);
 	}
+}
+
+bool spec_explain(
+	const char *word, void (*line)(void *ctx, const char *term, const char *help), void *ctx)
+{
+	bool found = false;
+	char term[80];
+
+	for (unsigned k = 0; k < SPEC_KINDS; k++) {
+		if (!kinds[k].help || (word && strcmp(word, kinds[k].name) != 0))
+			continue;
+		snprintf(term, sizeof(term), "%s:%s", kinds[k].name, kinds[k].arg);
+		line(ctx, term, kinds[k].help);
+		keys_explain(1u << k, line, ctx);
+		found = true;
+	}
+	if (!found)
+		return false;
+	line(ctx, "any port", "has these keys, too");
+	keys_explain(ANY, line, ctx);
+	return true;
 }

@@ -50,6 +50,8 @@ struct spec_ctx {
 /* 0, or -EINVAL (-ENOMEM, -ENAMETOOLONG) with one line. After 0, spec_fini when done. */
 int spec_parse(struct spec *, const char *text, const struct spec_ctx *, struct err *);
 void spec_fini(struct spec *);
+/* Are these words all right? As spec_parse for each, and nothing is kept. */
+int spec_check(const char *const *text, unsigned n, const struct spec_ctx *, struct err *);
 
 const char *spec_kind_name(enum spec_kind);
 static inline bool spec_offers_mac(enum spec_kind k) /* to a driver: it is unique in a network */
@@ -62,7 +64,11 @@ void spec_driver(const struct spec *, struct vdrv_config *);
 void spec_knobs(const struct spec *,
 	void (*knob)(void *ctx, const char *name, const char *value, const char *help), void *ctx);
 
-/* The grammar for people, one line per kind and key: `line(ctx, term, help)`. */
-void spec_explain(void (*line)(void *ctx, const char *term, const char *help), void *ctx);
+/*
+ * The grammar for people, one line per kind and key: `line(ctx, term, help)`. Of one kind, or of all
+ * if `word` is NULL; false: no such kind.
+ */
+bool spec_explain(
+	const char *word, void (*line)(void *ctx, const char *term, const char *help), void *ctx);
 
 #endif

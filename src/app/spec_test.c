@@ -291,9 +291,20 @@ static void test_explain(void **state)
 	unsigned count = 0;
 
 	(void)state;
-	spec_explain(count_line, &count);
+	assert_true(spec_explain(NULL, count_line, &count));
 	/* kinds, a heading; keys of any port, of each kind */
 	assert_int_equal(count, 3 + 1 + 5 + 4 + 12 + 2);
+}
+
+static void test_check(void **state)
+{
+	static const char *const texts[] = {"vhost-user:a", "tap:t0", "vhost-user:b,mtu=1"};
+	struct err err = {""};
+
+	(void)state;
+	assert_int_equal(spec_check(texts, 2, &ctx, &err), 0);
+	assert_int_equal(spec_check(texts, 3, &ctx, &err), -EINVAL);
+	assert_non_null(strstr(err.text, "mtu=1"));
 }
 
 int main(void)
@@ -307,6 +318,7 @@ int main(void)
 		cmocka_unit_test(test_too_long),
 		cmocka_unit_test(test_random),
 		cmocka_unit_test(test_explain),
+		cmocka_unit_test(test_check),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -13,6 +13,11 @@
 
 int word_add(struct cmd_call *call)
 {
+	struct spec_ctx ctx = {
+		.net = call->net->name, .rundir = call->net->rundir, .cwd = call->cwd};
+
+	if (spec_check(call->arg, call->narg, &ctx, &call->err))
+		return CMD_MISTAKE;
 	for (unsigned i = 0; i < call->narg; i++) {
 		if (net_add(call->net, call->arg[i], call->cwd, &call->err))
 			return CMD_MISTAKE;
@@ -20,12 +25,22 @@ int word_add(struct cmd_call *call)
 	return CMD_DONE;
 }
 
+/* All of them or none. */
 int word_del(struct cmd_call *call)
 {
 	for (unsigned i = 0; i < call->narg; i++) {
-		if (net_del(call->net, call->arg[i], &call->err))
+		if (!net_find(call->net, call->arg[i], &call->err))
 			return CMD_MISTAKE;
+		for (unsigned k = 0; k < i; k++) {
+			if (strcmp(call->arg[k], call->arg[i]) != 0)
+				continue;
+			err_set(&call->err, EINVAL, "del: '%s' is given twice; once is right",
+				call->arg[i]);
+			return CMD_MISTAKE;
+		}
 	}
+	for (unsigned i = 0; i < call->narg; i++)
+		net_del(call->net, call->arg[i], NULL);
 	return CMD_DONE;
 }
 
