@@ -13,6 +13,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/copy.h"
 #include "net/tcp_int.h"
 
 /* Half of the largest window ever offered, unless that is tiny. */
@@ -147,7 +148,7 @@ static uint32_t append_copy(struct tcp *t, const uint8_t *from, size_t n, uint32
 		t->host->c.snd_nobuf++;
 		return 0;
 	}
-	memcpy(f.data, from, f.len);
+	copy_long(f.data, from, f.len);
 	append_frag(t, s, f);
 	append_done(t, s, goal);
 	return f.len;

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/copy.h"
 #include "net/tcp_int.h"
 
 struct tcp *tcp_new(struct tcp_host *h)
@@ -83,7 +84,7 @@ static void pkt_copy(const struct pkt *p, uint32_t off, uint8_t *to, uint32_t n)
 				continue;
 			}
 			some = u32_min(len - off, n);
-			memcpy(to, data + off, some);
+			copy_long(to, data + off, some);
 			to += some;
 			n -= some;
 			off = 0;
