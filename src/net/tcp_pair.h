@@ -10,6 +10,8 @@
 
 #include "net/tcp_rig.h"
 
+#define PAIR_PERIOD 65521u /* a prime: no power of two of bytes is the same place */
+
 struct pair_pkt {
 	TAILQ_ENTRY(pair_pkt) q;
 	nsec_t at, leaves;
@@ -47,6 +49,7 @@ struct pair {
 	struct pair_list flying, free;
 	struct pair_pkt *all;
 	struct rand rnd;
+	uint8_t pattern[PAIR_PERIOD];
 	nsec_t now;
 	uint64_t dropped, delivered, units, events;
 	bool trace, check, left;
@@ -66,6 +69,8 @@ static inline void pair_init(struct pair *p, struct tcp_conf conf[2], uint64_t s
 	for (unsigned i = 0; i < 8192; i++)
 		TAILQ_INSERT_TAIL(&p->free, &p->all[i], q);
 	rand_init(&p->rnd, seed);
+	for (unsigned i = 0; i < PAIR_PERIOD; i++)
+		p->pattern[i] = (uint8_t)rand_u64(&p->rnd);
 	p->now = NSEC_PER_SEC;
 	p->trace = getenv("TRACE") != NULL;
 }
@@ -271,9 +276,23 @@ static inline nsec_t pair_leave(struct pair *p)
 	return next;
 }
 
-static inline uint8_t pair_byte(unsigned who, uint64_t i)
+/* `n` bytes of the stream of `who` from `at`; compares or fills. */
+static inline bool pair_bytes(
+	struct pair *p, unsigned who, uint64_t at, uint8_t *b, size_t n, bool fill)
 {
-	return (uint8_t)(i * 167 + (i >> 8) * 13 + (i >> 20) + who * 99);
+	for (size_t done = 0; done < n;) {
+		size_t off = (size_t)((at + done + who * 7) % PAIR_PERIOD),
+		       some = PAIR_PERIOD - off;
+
+		if (some > n - done)
+			some = n - done;
+		if (fill)
+			memcpy(b + done, p->pattern + off, some);
+		else if (memcmp(b + done, p->pattern + off, some) != 0)
+			return false;
+		done += some;
+	}
+	return true;
 }
 
 static inline void pair_write(struct pair *p, unsigned i)
@@ -287,8 +306,7 @@ static inline void pair_write(struct pair *p, unsigned i)
 
 		if (n > a->to_send - a->sent)
 			n = (uint32_t)(a->to_send - a->sent);
-		for (uint32_t j = 0; j < n; j++)
-			buf[j] = pair_byte(i, a->sent + j);
+		pair_bytes(p, i, a->sent, buf, n, true);
 		k = tcp_send(a->t, &(struct iovec){buf, n}, 1, 0, p->now);
 		if (k <= 0)
 			return;
@@ -312,10 +330,8 @@ static inline void pair_read(struct pair *p, unsigned i)
 			a->failed |= tcp_error(a->t) != 0;
 			return;
 		}
-		for (ssize_t j = 0; j < k; j++)
-			if (buf[j] != pair_byte(!i, a->got + (uint64_t)j))
-				fail_msg("byte %llu of host %u is wrong",
-					(unsigned long long)(a->got + (uint64_t)j), i);
+		if (!pair_bytes(p, !i, a->got, buf, (size_t)k, false))
+			fail_msg("host %u: wrong bytes after %llu", i, (unsigned long long)a->got);
 		a->got += (uint64_t)k;
 	}
 }

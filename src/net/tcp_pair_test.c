@@ -64,6 +64,28 @@ static void test_both_ways(void **state)
 	pair_fini(&p);
 }
 
+/* Across the end of the sequence numbers; SOAK=GiB for a long one. */
+static void test_wrap(void **state)
+{
+	const char *soak = getenv("SOAK");
+	struct tcp_conf c[2] = {pair_conf(), pair_conf()};
+	struct pair p;
+	struct tcp *t;
+
+	(void)state;
+	pair_init(&p, c, 8);
+	p.link[0].delay = p.link[1].delay = 50000;
+	p.link[0].loss = 2;
+	p.app[0].to_send = soak ? strtoull(soak, NULL, 0) << 30 : 16 << 20;
+	pair_connect(&p);
+	t = p.app[0].t;
+	t->iss = t->snd_una = t->snd_wl2 = t->pushed_seq = 0u - 5000000;
+	t->snd_nxt = t->write_seq = t->iss + 1;
+	assert_true(pair_run(&p, 4000 * NSEC_PER_SEC));
+	assert_true(p.app[1].got == p.app[0].to_send);
+	pair_fini(&p);
+}
+
 /* Random trouble of every kind in both modes: the streams are equal and end. */
 static void test_fuzz(void **state)
 {
@@ -119,6 +141,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_clean),
 		cmocka_unit_test(test_both_ways),
+		cmocka_unit_test(test_wrap),
 		cmocka_unit_test(test_fuzz),
 	};
 

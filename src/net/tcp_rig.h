@@ -45,6 +45,8 @@ static inline void rig_host_init(struct rig_host *r, struct tcp_conf *c, size_t 
 	assert_int_equal(chunk_pool_init(&r->chunks, bytes, &err), 0);
 	assert_int_equal(pkt_pool_init(&r->pool, &r->chunks, 16384, &err), 0);
 	c->pool = &r->pool;
+	if (c->conns == 0)
+		c->conns = 16; /* the audit walks all of them */
 	r->h = tcp_host_new(c, &err);
 	assert_non_null(r->h);
 }
