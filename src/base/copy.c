@@ -1,24 +1,19 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * copy: 128 bytes a turn in registers as wide as this processor has them. Where the linker can choose
- * at load time, there is a second version for 32-byte registers: shifted pages are then copied at the
- * speed of aligned ones. Not with clang, whose version 14 exports the choice under another name.
+ * copy: 128 bytes a turn in registers as wide as this processor has them: with 32-byte ones shifted pages
+ * are copied at the speed of aligned ones. The processor is asked at each call, which is a load and a
+ * jump; a choice by the linker would be exported from the library.
  */
 #include "base/copy.h"
 
+#include <stdbool.h>
 #include <string.h>
-
-#if defined(__x86_64__) && __STDC_HOSTED__ && defined(__gnu_linux__) &&                            \
-	!defined(__SANITIZE_ADDRESS__) && !defined(__clang__)
-#define WIDE_TOO __attribute__((target_clones("avx2", "default")))
-#else
-#define WIDE_TOO
-#endif
 
 typedef uint8_t wide __attribute__((vector_size(32)));
 
 /* No restrict here: with it the compiler may see through the loop and call memcpy(). */
-WIDE_TOO void copy_long(uint8_t *to, const uint8_t *from, size_t n)
+static inline __attribute__((always_inline)) void copy_run(
+	uint8_t *to, const uint8_t *from, size_t n)
 {
 	wide a, b, c, d;
 
@@ -33,4 +28,31 @@ WIDE_TOO void copy_long(uint8_t *to, const uint8_t *from, size_t n)
 		memcpy(to + 96, &d, 32);
 	}
 	memcpy(to, from, n);
+}
+
+#if defined(__x86_64__) && __STDC_HOSTED__
+__attribute__((target("avx2"))) static void copy_avx2(uint8_t *to, const uint8_t *from, size_t n)
+{
+	copy_run(to, from, n);
+}
+
+static bool have_avx2(void)
+{
+	return __builtin_cpu_supports("avx2");
+}
+#else
+#define copy_avx2 copy_run
+
+static bool have_avx2(void)
+{
+	return false;
+}
+#endif
+
+void copy_long(uint8_t *to, const uint8_t *from, size_t n)
+{
+	if (have_avx2())
+		copy_avx2(to, from, n);
+	else
+		copy_run(to, from, n);
 }
