@@ -41,6 +41,7 @@ static const struct help_term drops[] = {
 	{"ring_disabled", "the sender's driver has its queue disabled"},
 	{"io_error", "the kernel refused the frame"},
 	{"impaired", "lost on purpose: impair="},
+	{"no_memory", "copy=on: there was no memory to keep the frame in"},
 	{NULL, NULL},
 };
 

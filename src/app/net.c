@@ -41,14 +41,9 @@ static int open_virtio(struct port **port, struct net *net, const struct spec *s
 
 static int open_tap(struct port **port, struct net *net, const struct spec *s, struct err *err)
 {
-	struct tap_config config = {
-		.ifname = s->ifname,
-		.netns = s->netns,
-		.addr = s->addr[0] ? s->addr : NULL,
-		.mtu = s->mtu,
-		.off = s->off,
-	};
+	struct tap_config config;
 
+	spec_tap(s, &config);
 	return tap_open(port, s->name, &config, &net->loop, &net->log, err);
 }
 
@@ -96,6 +91,7 @@ static const struct {
 	[SPEC_VHOST_USER] = {open_vhost, vhost_be_free, missing_vhost},
 	[SPEC_VIRTIO_USER] = {open_virtio, vdrv_free, missing_virtio},
 	[SPEC_TAP] = {open_tap, tap_free, tap_missing},
+	[SPEC_MACVTAP] = {open_tap, tap_free, tap_missing},
 	[SPEC_DEVICE] = {open_device, NULL, missing_device},
 };
 
@@ -229,11 +225,13 @@ struct net_port *net_find(struct net *net, const char *name, struct err *err)
 	return NULL;
 }
 
-/* Both have an address that was given or made, and it is the same. */
+/* Both have an address that was given or made, and it is the same; a macvtap has its guest's. */
 static bool mac_taken(const struct spec *a, const struct spec *b)
 {
 	static const uint8_t none[6];
 
+	if (spec_is_tap(a->kind) || spec_is_tap(b->kind))
+		return false;
 	return memcmp(a->mac, none, 6) != 0 && !memcmp(a->mac, b->mac, 6);
 }
 

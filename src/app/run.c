@@ -97,7 +97,7 @@ static void run_say_ready(const struct net *net)
 		net->nports == 1 ? "" : "s");
 	TAILQ_FOREACH (p, &net->ports, entry) {
 		printf("%s%s (%s)", sep, p->port->name,
-			p->kind == SPEC_TAP ? p->spec.ifname : p->spec.path);
+			spec_is_tap(p->kind) ? p->spec.ifname : p->spec.path);
 		sep = ", ";
 	}
 	printf("\n");

@@ -12,6 +12,7 @@
 #include "app/show_driver.h"
 #include "app/show_text.h"
 #include "fabric/fdb.h"
+#include "port/tap.h"
 #include "port/vhost_be.h"
 
 static void set_num(json_t *o, const char *key, uint64_t n)
@@ -125,15 +126,52 @@ static void show_virtio(json_t *o, const struct net_port *p)
 	json_object_set_new(o, "driver", show_driver(&count));
 }
 
+/* What the experiment on allocation orders compares. */
+static void show_copied(json_t *o, const struct port *port)
+{
+	json_t *copy, *orders;
+	struct tap_copied n;
+	uint64_t chunks = 0;
+
+	if (!tap_copied(port, &n))
+		return;
+	copy = json_object();
+	orders = json_array();
+	for (unsigned i = 0; i < CHUNK_ORDERS; i++) {
+		chunks += n.fragments[i];
+		json_array_append_new(orders, json_integer((json_int_t)n.fragments[i]));
+	}
+	set_num(copy, "packets", n.packets);
+	set_num(copy, "bytes", n.bytes);
+	set_num(copy, "linear", n.linear);
+	json_object_set_new(copy, "chunks_by_order", orders);
+	set_ratio(copy, "chunks_per_packet", chunks, n.packets);
+	set_num(copy, "fallbacks", n.fallbacks);
+	set_num(copy, "failures", n.failures);
+	json_object_set_new(o, "copy", copy);
+}
+
 static void show_tap(json_t *o, const struct net_port *p)
 {
-	set_text(o, "interface", p->spec.ifname);
+	char text[512];
+
+	set_text(o, "interface", tap_ifname(p->port));
+	set_text(o, "features", vnet_features_text(tap_features(p->port), text, sizeof(text)));
+	set_num(o, "vnet_hdr", tap_vnet_hdr(p->port));
+	show_copied(o, p->port);
+}
+
+static void show_macvtap(json_t *o, const struct net_port *p)
+{
+	show_tap(o, p);
+	set_text(o, "below", p->spec.ifname);
 }
 
 static void (*const show_kind[SPEC_KINDS])(json_t *, const struct net_port *) = {
 	[SPEC_VHOST_USER] = show_vhost,
 	[SPEC_VIRTIO_USER] = show_virtio,
 	[SPEC_TAP] = show_tap,
+	[SPEC_MACVTAP] = show_macvtap,
 	[SPEC_DEVICE] = show_device,
 };
 

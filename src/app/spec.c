@@ -19,6 +19,7 @@
 #include "app/words.h"
 #include "port/impair.h"
 #include "port/port.h"
+#include "port/tap.h"
 #include "port/vnet.h"
 
 #define HINT 160
@@ -149,6 +150,26 @@ static int value_choice(struct spec_in *in, const struct spec_key *key, char *va
 			return 0;
 		}
 		word = bar ? bar + 1 : NULL;
+	}
+	snprintf(right, sizeof(right), "must be one of %s", key->form);
+	return value_bad(in, key, value, right);
+}
+
+/* One of the numbers of the key's form. */
+static int value_one_of(struct spec_in *in, const struct spec_key *key, char *value, void *field)
+{
+	char right[64];
+
+	for (const char *word = key->form; word;) {
+		char *end;
+		unsigned long n = strtoul(word, &end, 10);
+
+		if (strlen(value) == (size_t)(end - word) &&
+			!memcmp(value, word, (size_t)(end - word))) {
+			number_store(field, key->size, n);
+			return 0;
+		}
+		word = *end ? end + 1 : NULL;
 	}
 	snprintf(right, sizeof(right), "must be one of %s", key->form);
 	return value_bad(in, key, value, right);
@@ -346,10 +367,12 @@ static int arg_name(struct spec_in *in, const char *arg)
 
 #define VHOST  (1u << SPEC_VHOST_USER)
 #define TAP    (1u << SPEC_TAP)
+#define MACVT  (1u << SPEC_MACVTAP)
 #define DEVICE (1u << SPEC_DEVICE)
 #define VIRTIO (1u << SPEC_VIRTIO_USER)
-#define ANY    (VHOST | VIRTIO | TAP | DEVICE)
+#define ANY    (VHOST | VIRTIO | TAP | MACVT | DEVICE)
 #define AT(f)  offsetof(struct spec, f), sizeof(((struct spec *)0)->f)
+#define FD_MAX (1 << 20)
 
 static const struct spec_kind_row kinds[SPEC_KINDS] = {
 	[SPEC_VHOST_USER] = {"vhost-user", "NAME|PATH",
@@ -362,6 +385,10 @@ static const struct spec_kind_row kinds[SPEC_KINDS] = {
 		arg_socket},
 	[SPEC_TAP] = {"tap", "IFNAME",
 		"a network interface of the host, made if it is not there and brought up",
+		arg_ifname},
+	[SPEC_MACVTAP] = {"macvtap", "IFNAME",
+		"a port of its own on a network interface of the host, made for it and gone with "
+		"it; root only",
 		arg_ifname},
 	/* no help: a program plugs it in, no user can */
 	[SPEC_DEVICE] = {"device", "NAME", NULL, arg_name},
@@ -412,11 +439,28 @@ static const struct spec_key keys[] = {
 		"entries of each ring, a power of two"},
 	{VIRTIO, "memory", "SIZE", value_size, AT(drv.memory), 1 << 20, UINT64_C(4) << 30,
 		"shared memory of the driver, such as 16M"},
-	{TAP, "netns", "NAME|PID|PATH", value_text, AT(netns), 0, 0,
+	{TAP, "fd", "NUMBER", value_number, AT(fd), 3, FD_MAX,
+		"a tap that is open already, in the process of the network, such as weft run "
+		"inherited"},
+	{MACVT, "mode", "bridge|vepa|private|passthru", value_choice, AT(macvtap_mode), 0, 0,
+		"how it reaches other macvtaps of the interface: at once, by the switch outside, "
+		"not at all; passthru: it is the only one and gets every frame"},
+	{MACVT, "mac", "ADDRESS", value_mac, AT(mac), 0, 0,
+		"what the guest behind it has for mac=: unless mode=passthru, frames come for this "
+		"address and for groups only; default: the kernel's choice"},
+	{TAP | MACVT, "vnet_hdr", "10|12|20", value_one_of, AT(vnet_hdr), 0, 0,
+		"bytes of the virtio header before each frame; default 12"},
+	{TAP | MACVT, "copy", "on|off", value_switch, AT(copy), 0, 0,
+		"keep each frame that comes in a packet of its own before it goes on, as tun and "
+		"macvtap do"},
+	{TAP | MACVT, "order", "0|1|3", value_one_of, AT(order), 0, 0,
+		"with copy=on: packets lie in chunks of up to 4096 << order bytes; default 3"},
+	{TAP | MACVT, "netns", "NAME|PID|PATH", value_text, AT(netns), 0, 0,
 		"network namespace of the interface; default: weft's own"},
 	{TAP, "ip", "ADDR/LEN+...", value_list, AT(addr), 0, 0, "addresses to set, v4 or v6"},
 };
 #define N_KEYS (sizeof(keys) / sizeof(keys[0]))
+_Static_assert(N_KEYS <= 64, "one bit each says which are given");
 
 const char *spec_kind_name(enum spec_kind kind)
 {
@@ -486,7 +530,7 @@ static char *part_next(char **at)
 	return start;
 }
 
-static int spec_set(struct spec_in *in, char *part, unsigned *seen)
+static int spec_set(struct spec_in *in, char *part, uint64_t *seen)
 {
 	char *value = strchr(part, '=');
 	const struct spec_key *key;
@@ -500,7 +544,7 @@ static int spec_set(struct spec_in *in, char *part, unsigned *seen)
 	if (*seen >> (key - keys) & 1)
 		return err_set(in->err, EINVAL, "%s: '%s' is given twice; once is right", in->kind,
 			key->name);
-	*seen |= 1u << (key - keys);
+	*seen |= UINT64_C(1) << (key - keys);
 	return key->parse(in, key, value, (char *)in->spec + key->field);
 }
 
@@ -521,7 +565,7 @@ static int spec_read(struct spec_in *in, char *text)
 	static const uint8_t none[6];
 	struct spec *s = in->spec;
 	char *at = text, *part = part_next(&at), *arg = strchr(part, ':');
-	unsigned seen = 0;
+	uint64_t seen = 0;
 	int r;
 
 	if (arg)
@@ -556,7 +600,8 @@ int spec_parse(struct spec *s, const char *text, const struct spec_ctx *ctx, str
 	size_t len = strlen(text) + 1, room = strlen(ctx->cwd) + len + 1;
 	int r;
 
-	*s = (struct spec){.mode = 0600, .group = (gid_t)-1};
+	*s = (struct spec){
+		.mode = 0600, .group = (gid_t)-1, .vnet_hdr = TAP_HDR_LEN, .order = TAP_ORDER};
 	vdrv_config_init(&s->drv);
 	s->store = malloc(len + room);
 	if (!s->store)
@@ -596,6 +641,24 @@ void spec_driver(const struct spec *s, struct vdrv_config *c)
 	c->server = s->server;
 	c->off = s->off;
 	c->mtu = (uint16_t)s->mtu;
+	memcpy(c->mac, s->mac, sizeof(c->mac));
+}
+
+void spec_tap(const struct spec *s, struct tap_config *c)
+{
+	*c = (struct tap_config){
+		.ifname = s->kind == SPEC_TAP ? s->ifname : NULL,
+		.lower = s->kind == SPEC_MACVTAP ? s->ifname : NULL,
+		.netns = s->netns,
+		.addr = s->addr[0] ? s->addr : NULL,
+		.mtu = s->mtu,
+		.off = s->off,
+		.mode = (enum macvtap_mode)s->macvtap_mode,
+		.fd = (int)s->fd,
+		.vnet_hdr = s->vnet_hdr,
+		.copy = s->copy,
+		.order = s->order,
+	};
 	memcpy(c->mac, s->mac, sizeof(c->mac));
 }
 

@@ -14,9 +14,17 @@
 
 #include "base/err.h"
 #include "base/limits.h"
+#include "port/tap.h"
 #include "port/vdrv.h"
 
-enum spec_kind { SPEC_VHOST_USER, SPEC_VIRTIO_USER, SPEC_TAP, SPEC_DEVICE, SPEC_KINDS };
+enum spec_kind {
+	SPEC_VHOST_USER,
+	SPEC_VIRTIO_USER,
+	SPEC_TAP,
+	SPEC_MACVTAP,
+	SPEC_DEVICE,
+	SPEC_KINDS
+};
 
 #define SPEC_PATH   108 /* bytes of a socket's path with its NUL: sockaddr_un */
 #define SPEC_IFNAME 16
@@ -26,14 +34,18 @@ struct spec {
 	enum spec_kind kind;
 	char name[NAME_LEN];
 	char path[SPEC_PATH];     /* vhost-user, virtio-user: absolute */
-	char ifname[SPEC_IFNAME]; /* tap */
+	char ifname[SPEC_IFNAME]; /* tap; macvtap: that of the interface below */
 	bool server;
 	uint8_t mac[6];
 	uint32_t mtu; /* 0: not given (tap) */
 	uint64_t off;
 	mode_t mode;
-	gid_t group;                      /* (gid_t)-1: leave */
-	const char *netns;                /* NULL: ours */
+	gid_t group;              /* (gid_t)-1: leave */
+	const char *netns;        /* NULL: ours */
+	uint32_t fd;              /* tap: passed in; 0: none */
+	uint32_t macvtap_mode;    /* enum macvtap_mode */
+	uint32_t vnet_hdr, order; /* tap, macvtap */
+	bool copy;
 	const char *addr[SPEC_ADDRS + 1]; /* NULL-terminated */
 	const char *pcap;                 /* NULL: none; absolute */
 	const char *impair;               /* words of a bad network; NULL: none */
@@ -58,8 +70,14 @@ static inline bool spec_offers_mac(enum spec_kind k) /* to a driver: it is uniqu
 {
 	return k == SPEC_VHOST_USER || k == SPEC_DEVICE;
 }
+static inline bool spec_is_tap(enum spec_kind k) /* the kernel is the driver */
+{
+	return k == SPEC_TAP || k == SPEC_MACVTAP;
+}
 /* What a virtio-user port's driver is to be opened with; points into `spec`. */
 void spec_driver(const struct spec *, struct vdrv_config *);
+/* Likewise a tap port's or a macvtap port's. */
+void spec_tap(const struct spec *, struct tap_config *);
 /* Every key of a driver that is a knob, with its value in `spec`, as a user would write them. */
 void spec_knobs(const struct spec *,
 	void (*knob)(void *ctx, const char *name, const char *value, const char *help), void *ctx);

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "app/spec.h"
+#include "port/tap.h"
 #include "base/rand.h"
 #include "port/port.h"
 #include "port/vnet.h"
@@ -84,6 +85,21 @@ static void test_everything(void **state)
 	assert_true(s.off == VNET_BIT(HOST_USO));
 	assert_string_equal(s.pcap, "/home/me/c");
 	spec_fini(&s);
+	s = parse("macvtap:eth0,mode=vepa,mac=52:54:00:00:00:07,vnet_hdr=20,copy=on,order=0");
+	assert_int_equal(s.kind, SPEC_MACVTAP);
+	assert_string_equal(s.ifname, "eth0");
+	assert_int_equal(s.macvtap_mode, MACVTAP_VEPA);
+	assert_int_equal(s.mac[5], 7);
+	assert_int_equal(s.vnet_hdr, 20);
+	assert_true(s.copy);
+	assert_int_equal(s.order, 0);
+	spec_fini(&s);
+	s = parse("tap:t0,fd=5");
+	assert_int_equal(s.fd, 5);
+	assert_int_equal(s.vnet_hdr, 12);
+	assert_false(s.copy);
+	assert_int_equal(s.order, 3);
+	spec_fini(&s);
 }
 
 static void remember(void *text, const char *name, const char *value, const char *help)
@@ -155,15 +171,16 @@ static void test_paths(void **state)
 /* text, then what its line must name: the value and what would be right */
 static const char *const mistakes[][3] = {
 	{"vhost-usr:a", "'vhost-usr'", "did you mean 'vhost-user'"},
-	{"bridge:a", "'bridge'", "known: vhost-user, virtio-user, tap"},
-	{"", "''", "known: vhost-user, virtio-user, tap"},
+	{"bridge:a", "'bridge'", "known: vhost-user, virtio-user, tap, macvtap"},
+	{"", "''", "known: vhost-user, virtio-user, tap, macvtap"},
 	{"vhost-user", "needs NAME|PATH", "vhost-user:NAME|PATH"},
 	{"vhost-user:", "needs NAME|PATH", "vhost-user:"},
 	{"tap:", "needs IFNAME", "tap:IFNAME"},
 	{"vhost-user:a,mut=9000", "'mut'", "did you mean 'mtu'"},
 	{"vhost-user:a,colour=red", "'colour'",
 		"known: name, pcap, mtu, impair, off, server, mac, mode, group"},
-	{"tap:t,server=on", "'server'", "known: name, pcap, mtu, impair, off, netns, ip"},
+	{"tap:t,server=on", "'server'",
+		"known: name, pcap, mtu, impair, off, fd, vnet_hdr, copy, order, netns, ip"},
 	{"vhost-user:a,mtu", "'mtu'", "key=value"},
 	{"vhost-user:a,", "''", "key=value"},
 	{"vhost-user:a,mtu=9000,mtu=9000", "'mtu' is given twice", "once"},
@@ -198,6 +215,16 @@ static const char *const mistakes[][3] = {
 	{"tap:t,ip=10.0.0.1", "ip=10.0.0.1", "/24"},
 	{"tap:t,ip=", "ip=", "/24"},
 	{"tap:t,netns=", "netns=", "not be empty"},
+	{"tap:t,fd=2", "fd=2", "from 3"},
+	{"tap:t,mode=bridge", "another kind of port has the key 'mode'", "known: name"},
+	{"tap:t,vnet_hdr=11", "vnet_hdr=11", "10|12|20"},
+	{"tap:t,vnet_hdr=1", "vnet_hdr=1", "10|12|20"},
+	{"tap:t,vnet_hdr=", "vnet_hdr=", "10|12|20"},
+	{"macvtap:e,order=2", "order=2", "0|1|3"},
+	{"macvtap:e,copy=yes", "copy=yes", "on or off"},
+	{"macvtap:e,mode=vpa", "mode=vpa", "bridge|vepa|private|passthru"},
+	{"macvtap:e,ip=10.0.0.1/24", "'ip'", "known: name"},
+	{"macvtap:a/b", "'a/b'", "1 to 15"},
 	{"virtio-user:/a,rxbuf=huge", "rxbuf=huge", "page|mtu|mtu+hdr|auto"},
 	{"virtio-user:/a,rxbuf=", "rxbuf=", "page|mtu|mtu+hdr|auto"},
 	{"virtio-user:/a,indirect=alway", "indirect=alway", "auto|always|never"},
@@ -257,7 +284,8 @@ static void test_random(void **state)
 {
 	static const char *const bits[] = {"vhost-user", "tap", "virtio-user", "ring", "memory",
 		"rxbuf", "1M", ":", ",", "=", "mtu", "off", "a", "/", "+", ",,", "ip", "name", "9",
-		"\xff", "mac", "on", "server", " "};
+		"\xff", "mac", "on", "server", " ", "macvtap", "copy", "order", "fd", "mode",
+		"vnet_hdr"};
 	const char *env = getenv("SEED");
 	uint64_t seed = env ? strtoull(env, NULL, 0) : (uint64_t)clock_now();
 	struct rand r;
@@ -293,7 +321,7 @@ static void test_explain(void **state)
 	(void)state;
 	assert_true(spec_explain(NULL, count_line, &count));
 	/* kinds, a heading; keys of any port, of each kind */
-	assert_int_equal(count, 3 + 1 + 5 + 4 + 12 + 2);
+	assert_int_equal(count, 4 + 1 + 5 + 4 + 12 + 6 + 6);
 }
 
 static void test_check(void **state)

@@ -130,16 +130,19 @@ static int on_driver(struct weft_host *h, struct host_words *w, struct err *err)
 
 static int on_tap(struct weft_host *h, struct host_words *w, struct err *err)
 {
-	const struct tap_config config = {.ifname = h->spec.ifname,
-		.netns = h->spec.netns,
-		.addr = h->spec.addr[0] ? h->spec.addr : NULL,
-		.mtu = h->spec.mtu,
-		.off = h->spec.off};
-	int r = tap_open(&h->tap, h->spec.name, &config, h->loop, NULL, err);
+	const bool macvtap = h->spec.kind == SPEC_MACVTAP;
+	struct tap_config config;
+	int r;
 
+	spec_tap(&h->spec, &config);
+	if (w->has_mac)
+		memcpy(config.mac, w->conf.mac, sizeof(config.mac));
+	r = tap_open(&h->tap, h->spec.name, &config, h->loop, NULL, err);
 	if (r)
 		return r;
-	if (!w->has_mac)
+	if (macvtap) /* what comes to another address it never sees */
+		memcpy(w->conf.mac, h->tap->mac, sizeof(w->conf.mac));
+	else if (!w->has_mac)
 		port_mac_of_name("host", h->spec.name, w->conf.mac);
 	if (!w->conf.mtu)
 		w->conf.mtu = h->tap->mtu;
@@ -158,9 +161,10 @@ static int parse_port(struct weft_host *h, const char *text, struct err *err)
 	where.cwd = getcwd(cwd, sizeof(cwd)) ? cwd : "/";
 	if (!r)
 		r = spec_parse(&h->spec, text, &where, err);
-	if (!r && h->spec.kind != SPEC_VIRTIO_USER && h->spec.kind != SPEC_TAP)
+	if (!r && h->spec.kind != SPEC_VIRTIO_USER && !spec_is_tap(h->spec.kind))
 		r = err_set(err, EINVAL,
-			"a host cannot be on '%.80s': virtio-user:PATH or tap:IFNAME is right",
+			"a host cannot be on '%.80s': virtio-user:PATH, tap:IFNAME or "
+			"macvtap:IFNAME is right",
 			text);
 	return r;
 }
@@ -184,7 +188,7 @@ int weft_host_open(struct weft_host **ret, const char *port, const char *options
 	if (!r)
 		r = host_words_parse(&w, options, &err);
 	if (!r)
-		r = h->spec.kind == SPEC_TAP ? on_tap(h, &w, &err) : on_driver(h, &w, &err);
+		r = spec_is_tap(h->spec.kind) ? on_tap(h, &w, &err) : on_driver(h, &w, &err);
 	if (r)
 		weft_host_close(h);
 	else

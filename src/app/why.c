@@ -10,6 +10,7 @@
 #include "app/cmd.h"
 #include "app/show.h"
 #include "fabric/fdb.h"
+#include "port/tap.h"
 #include "port/vdrv.h"
 #include "port/vhost_be.h"
 
@@ -31,9 +32,9 @@ static uint64_t why_features(const struct net_port *p)
 {
 	if (p->kind == SPEC_VIRTIO_USER)
 		return vdrv_features(p->port);
-	if (p->kind != SPEC_TAP)
-		return vdev_of_port(p->port)->features;
-	return vnet_features_close(vnet_features_all() & ~p->spec.off);
+	if (spec_is_tap(p->kind))
+		return tap_features(p->port);
+	return vdev_of_port(p->port)->features;
 }
 
 /* ACCEPT_* bits of what may come from the port and the other's driver does not take. */

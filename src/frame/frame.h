@@ -64,7 +64,8 @@ struct offload {
 	X(NO_OFFLOAD, "cannot_fit")         /* cannot be segmented or checksummed in software */   \
 	X(DISABLED, "ring_disabled")        /* the sender's ring is disabled [vhost-user] */       \
 	X(IO, "io_error")                   /* the kernel refused a write */                       \
-	X(IMPAIRED, "impaired")             /* lost on purpose: impair= */
+	X(IMPAIRED, "impaired")             /* lost on purpose: impair= */                         \
+	X(NO_MEMORY, "no_memory")           /* no packet to keep it in: copy=on */
 
 enum drop {
 #define X(name, text) DROP_##name,

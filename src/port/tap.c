@@ -4,18 +4,20 @@
  *
  * Lending: one readv fills
  *
- *	burst head[i]:  [ room .... | 12-byte header | head, 128 bytes ]    arena: [ the rest ]
+ *	burst head[i]:  [ room .... | header | head, 128 bytes ]    arena: [ the rest ]
  *
  * so the only copy before the receiver's is the kernel's own. The arena is a stack of tails,
  * emptied when everything lent is settled. What settle gives back stays where it is and is
- * remembered in `kept`; the next pull lends it again before it reads anything new.
+ * remembered in `kept`; the next pull lends it again before it reads anything new. With copy=on a
+ * frame is kept in a packet as soon as it is read (port/tap_copy.h) and the arena is free again.
  *
  * Waking: the descriptor is watched edge-triggered, for good, so arming costs no system call.
  *`empty` says that the kernel had nothing at the last read and no edge came since; only then may we
  * sleep.
  *
  * Link and MTU follow the interface, told by a routing socket that hears of this interface only
- * (port/tap_link.h). A deleted interface is gone for good.
+ * (port/tap_link.h). A deleted interface is gone for good; that of a macvtap only the watch tells:
+ * its device then reads nothing and takes everything.
  *
  * It must not know switches, guests, or how the interface was made (port/tap_ns.h).
  */
@@ -32,32 +34,40 @@
 #include <unistd.h>
 
 #include "port/tap.h"
+#include "port/tap_copy.h"
 #include "port/tap_ns.h"
 #include "port/vnet.h"
 
 #define TAP_EVENTS (EPOLLIN | EPOLLOUT | EPOLLET)
+
+#define TAP_HDR_MAX 20 /* with a hash, which we neither write nor read */
 
 #define TAIL_MAX   (FRAME_MAX - FRAME_HEAD + 1) /* one more: a frame too long shows */
 #define TAIL_ALIGN 64                           /* copies start at a cache line */
 /* A burst stops at BURST_BYTES, so its last frame may begin just before that. */
 #define ARENA_SIZE (BURST_BYTES + BURST_FRAMES * TAIL_ALIGN + TAIL_MAX)
 
-/* A frame that went back: its tail lies in the arena, its head here. */
+#define TAIL_PIECES (PKT_FRAGS + 1) /* what a packet lends; the arena lends one */
+
+/* A frame that went back: its tail lies in the arena or in its packet, its head here. */
 struct tap_kept {
 	struct offload off;
-	uint16_t head_len;
-	struct iovec tail;
+	struct pkt *pkt; /* NULL: the arena */
+	uint16_t head_len, ntail;
+	uint8_t drop;
+	uint32_t tail_len;
+	struct iovec tail[TAIL_PIECES];
 	uint8_t head[FRAME_PULL_MAX];
 };
 
 struct tap {
-	struct port port; /* first: a tap is a port */
-	char ifname[IFNAMSIZ];
-	int fd, watch_fd;
+	struct port port;               /* first: a tap is a port */
+	struct tap_if i;                /* its kernel side */
+	uint32_t hdr_len;               /* of the virtio-net header */
+	struct tap_copy *copy;          /* NULL: frames are lent from the arena */
+	struct pkt *lent[BURST_FRAMES]; /* packets of the burst on loan */
 	struct loop_fd io;
-	struct loop_fd watch; /* news of the link */
-	unsigned ifindex;
-	uint64_t features;
+	struct loop_fd watch;  /* news of the link */
 	struct loop_task lost; /* found out inside a port call: to be told later */
 	bool empty;            /* the kernel had nothing, and no edge since */
 	bool armed, room_armed;
@@ -85,9 +95,9 @@ static uint8_t len_verdict(uint32_t len)
 	return len < 14 ? DROP_SHORT : len > FRAME_MAX ? DROP_TOO_LONG : DROP_NONE;
 }
 
-/* The frame whose head lies in b->head[b->n] and whose tail is given joins the burst. */
-static void burst_add(struct burst *b, uint32_t head_len, void *tail, uint32_t tail_len,
-	const struct offload *off)
+/* The frame whose head lies in b->head[b->n] and whose tail the burst's last pieces are joins it. */
+static struct frame *burst_add(struct burst *b, uint32_t head_len, unsigned ntail,
+	uint32_t tail_len, const struct offload *off)
 {
 	struct frame *f = &b->f[b->n];
 
@@ -95,14 +105,14 @@ static void burst_add(struct burst *b, uint32_t head_len, void *tail, uint32_t t
 	f->head_len = (uint16_t)head_len;
 	f->tail = &b->iov[b->niov];
 	f->tail_len = tail_len;
-	f->ntail = tail_len ? 1 : 0;
+	f->ntail = (uint16_t)ntail;
 	f->off = *off;
 	f->backing = NULL;
 	f->drop = len_verdict(head_len + tail_len);
-	if (tail_len)
-		b->iov[b->niov++] = (struct iovec){tail, tail_len};
+	b->niov += ntail;
 	b->bytes += head_len + tail_len;
 	b->n++;
+	return f;
 }
 
 static void lend_kept(struct tap *t, struct burst *b, unsigned max)
@@ -110,9 +120,25 @@ static void lend_kept(struct tap *t, struct burst *b, unsigned max)
 	t->relent = t->nkept < max ? t->nkept : max;
 	for (unsigned i = 0; i < t->relent; i++) {
 		const struct tap_kept *k = &t->kept[(t->kept_at + i) % BURST_FRAMES];
+		struct frame *f;
+
 		memcpy(b->head[b->n].data, k->head, k->head_len);
-		burst_add(b, k->head_len, k->tail.iov_base, (uint32_t)k->tail.iov_len, &k->off);
+		memcpy(&b->iov[b->niov], k->tail, k->ntail * sizeof(*k->tail));
+		t->lent[b->n] = k->pkt;
+		f = burst_add(b, k->head_len, k->ntail, k->tail_len, &k->off);
+		f->backing = k->pkt;
+		f->drop = k->drop;
 	}
+}
+
+/* As tun does with what it is given: a packet of its own, or the frame is lost. */
+static void copy_frame(struct tap *t, struct burst *b, unsigned i)
+{
+	if (b->f[i].drop)
+		return;
+	t->lent[i] = tap_copy_frame(t->copy, b, i);
+	if (!t->lent[i])
+		b->f[i].drop = DROP_NO_MEMORY;
 }
 
 static void tap_lost(struct tap *t)
@@ -124,13 +150,13 @@ static void tap_lost(struct tap *t)
 
 static bool lend_new(struct tap *t, struct burst *b)
 {
-	uint8_t *hdr = b->head[b->n].room + FRAME_ROOM - TAP_HDR_LEN, *tail = t->arena + t->used;
-	struct iovec iov[2] = {{hdr, TAP_HDR_LEN + FRAME_HEAD}, {tail, TAIL_MAX}};
+	uint8_t *hdr = b->head[b->n].room + FRAME_ROOM - t->hdr_len, *tail = t->arena + t->used;
+	struct iovec iov[2] = {{hdr, t->hdr_len + FRAME_HEAD}, {tail, TAIL_MAX}};
 	struct offload off;
-	uint32_t len, head_len;
-	ssize_t n = readv(t->fd, iov, 2);
+	uint32_t len, head_len, tail_len;
+	ssize_t n = readv(t->i.fd, iov, 2);
 
-	if (n < TAP_HDR_LEN) {
+	if (n < (ssize_t)t->hdr_len) {
 		if (n < 0 && errno == EBADFD)
 			tap_lost(t);
 		t->empty = n >= 0 || errno != EINTR;
@@ -139,11 +165,18 @@ static bool lend_new(struct tap *t, struct burst *b)
 	vnet_hdr_parse(hdr, &off);
 	/* Not a virtio driver's to set, but the kernel behind a tap has verified it. */
 	off.flags |= hdr[0] & OFF_DATA_VALID;
-	len = (uint32_t)n - TAP_HDR_LEN;
+	len = (uint32_t)n - t->hdr_len;
 	head_len = len < FRAME_HEAD ? len : FRAME_HEAD;
-	burst_add(b, head_len, tail, len - head_len, &off);
+	tail_len = len - head_len;
+	if (tail_len)
+		b->iov[b->niov] = (struct iovec){tail, tail_len};
+	t->lent[b->n] = NULL;
+	burst_add(b, head_len, tail_len != 0, tail_len, &off);
+	if (t->copy)
+		copy_frame(t, b, b->n - 1);
 	t->port.q.in.bufs++;
-	t->used += (len - head_len + TAIL_ALIGN - 1) / TAIL_ALIGN * TAIL_ALIGN;
+	if (!t->lent[b->n - 1])
+		t->used += (tail_len + TAIL_ALIGN - 1) / TAIL_ALIGN * TAIL_ALIGN;
 	return true;
 }
 
@@ -167,15 +200,19 @@ static unsigned tap_pull(struct portq *q, struct burst *b, unsigned max)
 	return b->n;
 }
 
-static void keep(struct tap *t, const struct frame *f)
+static void keep(struct tap *t, const struct frame *f, struct pkt *pkt)
 {
 	struct tap_kept *k = &t->kept[(t->kept_at + t->nkept) % BURST_FRAMES];
 
 	assert(t->nkept < BURST_FRAMES);
-	assert(f->ntail <= 1);
+	assert(f->ntail <= TAIL_PIECES);
 	k->off = f->off;
+	k->pkt = pkt;
 	k->head_len = f->head_len;
-	k->tail = f->tail_len ? f->tail[0] : (struct iovec){0};
+	k->ntail = f->ntail;
+	k->tail_len = f->tail_len;
+	k->drop = f->drop;
+	memcpy(k->tail, f->tail, f->ntail * sizeof(*f->tail));
 	memcpy(k->head, f->head, f->head_len);
 	t->nkept++;
 }
@@ -185,11 +222,13 @@ static void tap_settle(struct portq *q, const struct burst *b, unsigned n)
 	struct tap *t = tap_of(q);
 	unsigned done = n < t->relent ? n : t->relent;
 
+	for (unsigned i = 0; t->copy && i < n; i++)
+		pkt_free(t->lent[i]);
 	/* Those lent again and not finished still lie in `kept`, in front of the new ones. */
 	t->kept_at = (t->kept_at + done) % BURST_FRAMES;
 	t->nkept -= done;
 	for (unsigned i = t->relent > n ? t->relent : n; i < b->n; i++)
-		keep(t, &b->f[i]);
+		keep(t, &b->f[i], t->lent[i]);
 	t->relent = 0;
 	if (!t->nkept)
 		t->used = 0;
@@ -202,7 +241,7 @@ static unsigned out_build(struct tap *t, const struct frame *f, uint8_t *hdr)
 {
 	struct iovec joined = {t->joined, f->tail_len};
 
-	t->out[0] = (struct iovec){hdr, TAP_HDR_LEN};
+	t->out[0] = (struct iovec){hdr, t->hdr_len};
 	t->out[1] = (struct iovec){f->head, f->head_len};
 	if (f->ntail <= IOV_MAX - 2) {
 		memcpy(&t->out[2], f->tail, f->ntail * sizeof(*f->tail));
@@ -215,13 +254,13 @@ static unsigned out_build(struct tap *t, const struct frame *f, uint8_t *hdr)
 
 static int tap_write(struct tap *t, const struct frame *f)
 {
-	uint8_t hdr[VNET_HDR_MAX];
+	uint8_t hdr[TAP_HDR_MAX] = {0};
 	unsigned n;
 
 	vnet_hdr_build(hdr, &f->off, t->port.accepts, 0);
 	n = out_build(t, f, hdr);
 	t->port.q.out.notify++;
-	return writev(t->fd, t->out, (int)n) < 0 ? errno : 0;
+	return writev(t->i.fd, t->out, (int)n) < 0 ? errno : 0;
 }
 
 /* The kernel did not take it and never will: the frame counts as taken. */
@@ -295,18 +334,23 @@ static void tap_tell_lost(struct loop_task *task)
 	t->told_lost = true;
 	loop_del(t->port.loop, &t->io);
 	log_say(t->port.log, LOG_WARN, t->port.name,
-		"interface %s was deleted: the port is dead until it is added anew", t->ifname);
+		"interface %s was deleted: the port is dead until it is added anew", t->i.ifname);
 	port_set_link(&t->port, false);
 }
 
 static void watch_event(struct loop_fd *watch, uint32_t events)
 {
 	struct tap *t = (struct tap *)(void *)((char *)watch - offsetof(struct tap, watch));
-	struct tap_link link = {t->port.mtu, t->port.link};
+	struct tap_link link = {t->port.mtu, t->port.link, false};
 
 	(void)events;
-	if (!tap_link_read(t->watch_fd, t->ifindex, &link) || t->gone)
+	if (!tap_link_read(t->i.watch, t->i.ifindex, &link) || t->gone)
 		return;
+	/* A tap may go to another network namespace and carries on; a macvtap's queue has ended. */
+	if (link.left && t->i.made) {
+		tap_lost(t);
+		return;
+	}
 	t->port.mtu = link.mtu;
 	port_set_link(&t->port, link.up);
 	if (link.up && t->armed) { /* what came before the link went down */
@@ -350,12 +394,12 @@ static void tap_close(struct port *port)
 	loop_undefer(port->loop, &t->lost);
 	loop_del(port->loop, &t->io);
 	loop_del(port->loop, &t->watch);
-	if (t->fd >= 0)
-		close(t->fd);
-	if (t->watch_fd >= 0)
-		close(t->watch_fd);
-	t->fd = t->watch_fd = -1;
+	if (t->gone)
+		t->i.made = false; /* whoever has its index now */
+	tap_if_close(&t->i);
 	t->gone = true;
+	for (unsigned i = 0; t->copy && i < t->nkept; i++)
+		pkt_free(t->kept[(t->kept_at + i) % BURST_FRAMES].pkt);
 	t->nkept = t->relent = 0;
 }
 
@@ -370,6 +414,26 @@ static const struct port_ops tap_ops = {
 	.close = tap_close,
 };
 
+static const struct port_ops macvtap_ops = {
+	.kind = "macvtap",
+	.pull = tap_pull,
+	.settle = tap_settle,
+	.push = tap_push,
+	.flush = tap_flush,
+	.arm = tap_arm,
+	.arm_room = tap_arm_room,
+	.close = tap_close,
+};
+
+static void tap_release(struct tap *t)
+{
+	free(t->arena);
+	free(t->joined);
+	free(t->out);
+	free(t->copy);
+	free(t);
+}
+
 static struct tap *tap_new(
 	const char *name, const struct tap_config *cfg, struct loop *loop, struct log *log)
 {
@@ -377,53 +441,85 @@ static struct tap *tap_new(
 
 	if (!t)
 		return NULL;
-	port_init(&t->port, &tap_ops, name, loop, log);
-	snprintf(t->ifname, sizeof(t->ifname), "%s", cfg->ifname);
-	t->fd = t->watch_fd = -1;
+	port_init(&t->port, cfg->lower ? &macvtap_ops : &tap_ops, name, loop, log);
+	t->hdr_len = cfg->vnet_hdr ? cfg->vnet_hdr : TAP_HDR_LEN;
+	t->i.fd = t->i.watch = -1;
 	t->io.fd = t->watch.fd = -1;
 	t->io.ready = tap_event;
 	t->watch.ready = watch_event;
 	t->lost.run = tap_tell_lost;
 	t->joined = malloc(FRAME_MAX);
 	t->out = calloc(IOV_MAX, sizeof(*t->out));
+	t->copy = cfg->copy ? calloc(1, sizeof(*t->copy)) : NULL;
 	if (posix_memalign((void **)&t->arena, 4096, ARENA_SIZE))
 		t->arena = NULL;
-	if (t->joined && t->out && t->arena)
+	if (t->joined && t->out && t->arena && (t->copy || !cfg->copy))
 		return t;
-	tap_free(&t->port);
+	tap_release(t);
 	return NULL;
+}
+
+/* One that a port of this loop has already would be read by both, and closed by the first to go. */
+static int passed_fd_check(const struct tap_config *cfg, struct loop *loop, struct err *err)
+{
+	struct loop_fd probe = {.fd = -1};
+	int rc = cfg->fd ? loop_add(loop, &probe, cfg->fd, 0) : 0;
+
+	if (rc == -EEXIST)
+		return err_set(err, EBUSY,
+			"tap:%s: fd=%d is a descriptor of this process's own: pass one that is not "
+			"in use",
+			cfg->ifname, cfg->fd);
+	if (!rc && cfg->fd)
+		loop_del(loop, &probe);
+	return 0; /* of what else is wrong with it tap_if_open can say more */
+}
+
+static int tap_watch(struct tap *t, struct loop *loop, struct err *err)
+{
+	int rc = loop_add(loop, &t->io, t->i.fd, TAP_EVENTS);
+
+	if (!rc)
+		rc = loop_add(loop, &t->watch, t->i.watch, EPOLLIN);
+	if (!rc)
+		return 0;
+	return err_set(
+		err, -rc, "%s: cannot watch its descriptors: %s", t->i.ifname, strerror(-rc));
 }
 
 int tap_open(struct port **out, const char *name, const struct tap_config *cfg, struct loop *loop,
 	struct log *log, struct err *err)
 {
-	struct tap_if tap;
 	struct tap *t;
-	int rc = tap_if_open(cfg, &tap, err);
+	int rc = passed_fd_check(cfg, loop, err);
 
 	if (rc)
 		return rc;
 	t = tap_new(name, cfg, loop, log);
-	if (!t) {
-		close(tap.fd);
-		close(tap.watch);
-		return err_set(err, ENOMEM, "tap:%s: out of memory", cfg->ifname);
+	if (!t)
+		return err_set(err, ENOMEM, "%s: out of memory", name);
+	if (t->copy)
+		rc = tap_copy_init(t->copy, cfg->order, err);
+	if (rc) {
+		tap_release(t);
+		return rc;
 	}
-	t->fd = tap.fd;
-	t->watch_fd = tap.watch;
-	t->ifindex = tap.ifindex;
-	t->features = tap.features;
-	t->port.mtu = tap.link.mtu;
-	t->port.accepts = vnet_accepts(tap.features);
-	rc = loop_add(loop, &t->io, t->fd, TAP_EVENTS);
-	if (!rc)
-		rc = loop_add(loop, &t->watch, t->watch_fd, EPOLLIN);
+	rc = tap_if_open(cfg, &t->i, err);
+	if (rc)
+		t->i = (struct tap_if){.fd = -1, .watch = -1};
+	else
+		rc = tap_watch(t, loop, err);
 	if (rc) {
 		tap_free(&t->port);
-		return err_set(err, -rc, "tap:%s: cannot watch its descriptors: %s", cfg->ifname,
-			strerror(-rc));
+		return rc;
 	}
-	t->port.link = tap.link.up;
+	t->port.mtu = t->i.link.mtu;
+	t->port.accepts = vnet_accepts(t->i.features);
+	if (cfg->lower)
+		memcpy(t->port.mac, t->i.mac, sizeof(t->port.mac));
+	t->port.link = t->i.link.up;
+	if (cfg->fd)
+		close(cfg->fd);
 	*out = &t->port;
 	return 0;
 }
@@ -435,10 +531,9 @@ void tap_free(struct port *port)
 	if (!port)
 		return;
 	tap_close(port);
-	free(t->arena);
-	free(t->joined);
-	free(t->out);
-	free(t);
+	if (t->copy)
+		tap_copy_fini(t->copy);
+	tap_release(t);
 }
 
 const char *tap_missing(const struct port *port)
@@ -452,10 +547,24 @@ const char *tap_missing(const struct port *port)
 
 const char *tap_ifname(const struct port *port)
 {
-	return ((const struct tap *)(const void *)port)->ifname;
+	return ((const struct tap *)(const void *)port)->i.ifname;
 }
 
 uint64_t tap_features(const struct port *port)
 {
-	return ((const struct tap *)(const void *)port)->features;
+	return ((const struct tap *)(const void *)port)->i.features;
+}
+
+uint32_t tap_vnet_hdr(const struct port *port)
+{
+	return ((const struct tap *)(const void *)port)->hdr_len;
+}
+
+bool tap_copied(const struct port *port, struct tap_copied *n)
+{
+	const struct tap *t = (const struct tap *)(const void *)port;
+
+	if (t->copy)
+		tap_copy_count(t->copy, n);
+	return t->copy != NULL;
 }

@@ -1,22 +1,47 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * tap: a kernel network interface as a port. One non-blocking descriptor with virtio-net headers; the
- * kernel is the driver: what it sends arrives by readv into an arena, what it gets leaves by writev.
- * Needs CAP_NET_ADMIN over the network namespace: root, or `unshare -Urn`, or netns= of a namespace
- * the user owns. [Linux Documentation/networking/tuntap.rst]
+ * tap: a kernel network interface as a port: a tap, or a macvtap upon an interface that is there. One
+ * non-blocking descriptor with virtio-net headers; the kernel is the driver: what it sends arrives by
+ * readv into an arena, what it gets leaves by writev. Needs CAP_NET_ADMIN over the network namespace:
+ * root, or (tap only) `unshare -Urn`, or netns= of a namespace the user owns; none for a descriptor
+ * that was passed in. [Linux Documentation/networking/tuntap.rst]
  */
 #ifndef PORT_TAP_H
 #define PORT_TAP_H
 
+#include "frame/chunk.h"
 #include "port/port.h"
 
+#define TAP_ORDER   3  /* of chunks that copies lie in, likewise */
+#define TAP_HDR_LEN 12 /* of the virtio-net header before each frame, unless told otherwise */
+
+/* How macvtaps of one interface reach each other; passthru: the only one, and it gets every frame. */
+enum macvtap_mode { MACVTAP_BRIDGE, MACVTAP_VEPA, MACVTAP_PRIVATE, MACVTAP_PASSTHRU };
+
 struct tap_config {
-	const char *ifname;      /* 1 .. 15 bytes; created if it is not there */
-	const char *netns;       /* NULL: ours; a name of ip-netns(8), a process id, or a path */
-	const char *const *addr; /* ADDR/LEN texts to add, NULL-terminated; NULL: none */
-	uint32_t mtu;            /* 0: leave at 1500 */
+	const char *ifname; /* 1 .. 15 bytes; created if it is not there. macvtap: NULL */
+	const char *lower;  /* a macvtap on this interface, new and gone at close; NULL: a tap */
+	const char *netns;  /* NULL: ours; a name of ip-netns(8), a process id, or a path */
+	const char *const *addr; /* tap: ADDR/LEN texts to add, NULL-terminated; NULL: none */
+	uint32_t mtu;            /* 0: leave at 1500, or that of `lower` */
 	uint64_t
 		off; /* virtio feature bits not to use: guest_*: towards the kernel, host_*: from it */
+	enum macvtap_mode mode;
+	uint8_t mac
+		[6]; /* macvtap: the one address that frames come for; zero: the kernel's choice */
+	int fd;      /* > 0: a tap opened before, closed when it has become the port's; 0: none */
+	uint32_t vnet_hdr; /* 10, 12 or 20; 0: TAP_HDR_LEN */
+	bool copy; /* keep what is read in own packets, as tun keeps what it is given (S3) ... */
+	uint32_t order; /* ... in chunks of up to 4096 << order bytes */
+};
+
+/* copy: what became of the frames read. MECHANISMS 4.4 */
+struct tap_copied {
+	uint64_t packets, bytes;
+	uint64_t linear;                  /* packets that needed no chunk */
+	uint64_t fragments[CHUNK_ORDERS]; /* chunks of the others, by order */
+	uint64_t fallbacks;               /* an order was not to be had */
+	uint64_t failures;                /* no memory: the frame was dropped */
 };
 
 /*
@@ -31,5 +56,8 @@ const char *tap_missing(const struct port *);
 const char *tap_ifname(const struct port *);
 /* Virtio feature bits that hold: guest_*: towards the kernel; csum, host_*: from it. */
 uint64_t tap_features(const struct port *);
+uint32_t tap_vnet_hdr(const struct port *);
+/* False: the port does not copy. */
+bool tap_copied(const struct port *, struct tap_copied *);
 
 #endif

@@ -31,14 +31,9 @@ struct address {
 	uint8_t bytes[16];
 };
 
-union nl_buf {
-	struct nlmsghdr align;
-	uint8_t bytes[8192];
-};
-
 /* ---- addresses ------------------------------------------------------------------------------ */
 
-static int address_parse(const char *ifname, const char *text, struct address *a, struct err *err)
+static int address_parse(const char *who, const char *text, struct address *a, struct err *err)
 {
 	char addr[INET6_ADDRSTRLEN];
 	const char *slash = strchr(text, '/');
@@ -63,23 +58,22 @@ static int address_parse(const char *ifname, const char *text, struct address *a
 	return 0;
 bad:
 	return err_set(err, EINVAL,
-		"tap:%s: ip=%.60s is not an address: ADDR/LEN, like 10.0.0.1/24 or fd00::1/64",
-		ifname, text);
+		"%s: ip=%.60s is not an address: ADDR/LEN, like 10.0.0.1/24 or fd00::1/64", who,
+		text);
 }
 
-int tap_address_check(const char *ifname, const char *text, struct err *err)
+int tap_address_check(const char *who, const char *text, struct err *err)
 {
 	struct address a = {0};
 
-	return address_parse(ifname, text, &a, err);
+	return address_parse(who, text, &a, err);
 }
 
 /* ---- requests ------------------------------------------------------------------------------- */
 
-/* Send one request, wait for its acknowledgement. 0 or -errno. */
-static int nl_talk(struct nlmsghdr *nlh)
+int tap_link_talk(struct nlmsghdr *nlh)
 {
-	union nl_buf answer;
+	union tap_link_buf answer;
 	struct mnl_socket *s = mnl_socket_open2(NETLINK_ROUTE, SOCK_CLOEXEC);
 	ssize_t n;
 	int rc = 0;
@@ -97,23 +91,22 @@ static int nl_talk(struct nlmsghdr *nlh)
 	return rc;
 }
 
-/* mtu 0, txqlen 0: leave it. */
-static int link_set(unsigned ifindex, uint32_t mtu, uint32_t txqlen, bool up)
+/* mtu 0, txqlen 0, flags 0: leave it. */
+static int link_set(unsigned ifindex, uint32_t mtu, uint32_t txqlen, unsigned flags)
 {
-	union nl_buf buf;
+	union tap_link_buf buf;
 	struct nlmsghdr *nlh = mnl_nlmsg_put_header(buf.bytes);
 	struct ifinfomsg *ifi = mnl_nlmsg_put_extra_header(nlh, sizeof(*ifi));
 
 	nlh->nlmsg_type = RTM_NEWLINK;
 	ifi->ifi_family = AF_UNSPEC;
 	ifi->ifi_index = (int)ifindex;
-	if (up)
-		ifi->ifi_flags = ifi->ifi_change = IFF_UP;
+	ifi->ifi_flags = ifi->ifi_change = flags;
 	if (mtu)
 		mnl_attr_put_u32(nlh, IFLA_MTU, mtu);
 	if (txqlen)
 		mnl_attr_put_u32(nlh, IFLA_TXQLEN, txqlen);
-	return nl_talk(nlh);
+	return tap_link_talk(nlh);
 }
 
 /*
@@ -122,7 +115,7 @@ static int link_set(unsigned ifindex, uint32_t mtu, uint32_t txqlen, bool up)
  */
 static int address_add(unsigned ifindex, const struct address *a)
 {
-	union nl_buf buf;
+	union tap_link_buf buf;
 	struct nlmsghdr *nlh = mnl_nlmsg_put_header(buf.bytes);
 	struct ifaddrmsg *ifa = mnl_nlmsg_put_extra_header(nlh, sizeof(*ifa));
 	size_t len = a->family == AF_INET6 ? 16 : 4;
@@ -141,16 +134,16 @@ static int address_add(unsigned ifindex, const struct address *a)
 		ip |= htonl(a->prefix ? UINT32_MAX >> a->prefix : UINT32_MAX);
 		mnl_attr_put_u32(nlh, IFA_BROADCAST, ip);
 	}
-	return nl_talk(nlh);
+	return tap_link_talk(nlh);
 }
 
 static int addresses_set(
-	const char *ifname, unsigned ifindex, const char *const *addr, struct err *err)
+	const char *who, unsigned ifindex, const char *const *addr, struct err *err)
 {
 	struct address a = {0};
 
 	for (const char *const *t = addr; t && *t; t++) {
-		int rc = address_parse(ifname, *t, &a, err);
+		int rc = address_parse(who, *t, &a, err);
 		if (rc)
 			return rc;
 		rc = address_add(ifindex, &a);
@@ -158,13 +151,13 @@ static int addresses_set(
 			return rc;
 		if (rc && a.family == AF_INET6)
 			return err_set(err, -rc,
-				"tap:%s: ip=%s: %s: is IPv6 disabled here "
+				"%s: ip=%s: %s: is IPv6 disabled here "
 				"(net.ipv6.conf.*.disable_ipv6, or an MTU below "
 				"1280)?",
-				ifname, *t, strerror(-rc));
+				who, *t, strerror(-rc));
 		if (rc)
-			return err_set(err, -rc, "tap:%s: ip=%s: the kernel refuses it: %s", ifname,
-				*t, strerror(-rc));
+			return err_set(err, -rc, "%s: ip=%s: the kernel refuses it: %s", who, *t,
+				strerror(-rc));
 	}
 	return 0;
 }
@@ -186,32 +179,70 @@ int tap_link_get(const char *ifname, struct tap_link *link)
 	return rc;
 }
 
+int tap_link_mac(const char *ifname, uint8_t mac[6])
+{
+	struct ifreq ifr = {0};
+	int s = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0), rc;
+
+	if (s < 0)
+		return -errno;
+	snprintf(ifr.ifr_name, sizeof(ifr.ifr_name), "%s", ifname);
+	rc = ioctl(s, SIOCGIFHWADDR, &ifr) ? -errno : 0;
+	close(s);
+	if (!rc)
+		memcpy(mac, ifr.ifr_hwaddr.sa_data, 6);
+	return rc;
+}
+
 int tap_link_setup(
-	const char *ifname, uint32_t mtu, uint32_t txqlen, const char *const *addr, struct err *err)
+	const char *who, const char *ifname, const struct tap_link_want *want, struct err *err)
 {
 	unsigned ifindex = if_nametoindex(ifname);
 	struct tap_link now = {0};
 	int rc = tap_link_get(ifname, &now);
+	uint32_t mtu = want->mtu;
 
 	if (!ifindex || rc)
-		return err_set(
-			err, ENODEV, "tap:%s: the interface went away during set-up", ifname);
+		return err_set(err, ENODEV, "%s: the interface went away during set-up", who);
 	if (mtu == now.mtu)
 		mtu = 0;
-	if (mtu || txqlen)
-		rc = link_set(ifindex, mtu, txqlen, false);
+	if (mtu || want->txqlen)
+		rc = link_set(ifindex, mtu, want->txqlen, 0);
 	if (rc && rc != -EPERM)
 		return err_set(err, -rc,
-			"tap:%s: mtu=%u: the kernel refuses it: %s; a tap takes %d to %d", ifname,
-			mtu, strerror(-rc), ETH_MTU_MIN, ETH_MTU_MAX - 14);
+			"%s: mtu=%u: the kernel refuses it: %s; a tap takes %d to %d, "
+			"a macvtap no more than the interface below it",
+			who, mtu, strerror(-rc), ETH_MTU_MIN, ETH_MTU_MAX - 14);
 	if (!rc)
-		rc = addresses_set(ifname, ifindex, addr, err);
+		rc = addresses_set(who, ifindex, want->addr, err);
 	if (rc || now.up)
 		return rc;
-	rc = link_set(ifindex, 0, 0, true);
+	rc = link_set(ifindex, 0, 0, IFF_UP | want->flags);
+	if (rc == -EBUSY || rc == -EADDRINUSE)
+		return err_set(err, -rc,
+			"%s: its address is in use by another interface on the same one (ip -d "
+			"link): give another mac=, or delete that interface",
+			who);
 	if (rc && rc != -EPERM)
-		return err_set(err, -rc, "tap:%s: cannot bring it up: %s", ifname, strerror(-rc));
+		return err_set(err, -rc, "%s: cannot bring it up: %s", who, strerror(-rc));
 	return rc;
+}
+
+void tap_link_delete(int watch, unsigned ifindex)
+{
+	union tap_link_buf buf;
+	struct nlmsghdr *nlh = mnl_nlmsg_put_header(buf.bytes);
+	struct ifinfomsg *ifi = mnl_nlmsg_put_extra_header(nlh, sizeof(*ifi));
+	struct sockaddr_nl kernel = {.nl_family = AF_NETLINK};
+
+	nlh->nlmsg_type = RTM_DELLINK;
+	nlh->nlmsg_flags = NLM_F_REQUEST;
+	ifi->ifi_index = (int)ifindex;
+	if (watch < 0)
+		(void)tap_link_talk(nlh);
+	else
+		(void)sendto(
+			watch, nlh, nlh->nlmsg_len, 0, (struct sockaddr *)&kernel, sizeof(kernel));
 }
 
 /* ---- news ----------------------------------------------------------------------------------- */
@@ -248,7 +279,7 @@ int tap_link_watch(unsigned ifindex)
 /* News were lost: ask; the answer looks like news. */
 static void link_ask(int watch, unsigned ifindex)
 {
-	union nl_buf buf;
+	union tap_link_buf buf;
 	struct nlmsghdr *nlh = mnl_nlmsg_put_header(buf.bytes);
 	struct ifinfomsg *ifi = mnl_nlmsg_put_extra_header(nlh, sizeof(*ifi));
 	struct sockaddr_nl kernel = {.nl_family = AF_NETLINK};
@@ -264,8 +295,12 @@ static bool news_parse(const struct nlmsghdr *nlh, unsigned ifindex, struct tap_
 	const struct ifinfomsg *ifi = mnl_nlmsg_get_payload(nlh);
 	struct nlattr *attr;
 
-	if (nlh->nlmsg_type != RTM_NEWLINK || nlh->nlmsg_len < mnl_nlmsg_size(sizeof(*ifi)) ||
-		ifi->ifi_index != (int)ifindex)
+	if (nlh->nlmsg_len < mnl_nlmsg_size(sizeof(*ifi)) || ifi->ifi_index != (int)ifindex)
+		return false;
+	if (nlh->nlmsg_type == RTM_DELLINK && ifi->ifi_family == AF_UNSPEC)
+		return link->left =
+			       true; /* a bridge's port that leaves it says so, too: not this */
+	if (nlh->nlmsg_type != RTM_NEWLINK)
 		return false;
 	link->up = ifi->ifi_flags & IFF_UP;
 	mnl_attr_for_each(attr, nlh, sizeof(*ifi))
@@ -278,7 +313,7 @@ static bool news_parse(const struct nlmsghdr *nlh, unsigned ifindex, struct tap_
 }
 
 /* One datagram: its length, or -errno. */
-static ssize_t news_receive(int watch, union nl_buf *buf)
+static ssize_t news_receive(int watch, union tap_link_buf *buf)
 {
 	struct sockaddr_nl from = {0};
 	socklen_t from_len = sizeof(from);
@@ -292,7 +327,7 @@ static ssize_t news_receive(int watch, union nl_buf *buf)
 
 bool tap_link_read(int watch, unsigned ifindex, struct tap_link *link)
 {
-	union nl_buf buf;
+	union tap_link_buf buf;
 	bool news = false, lost = false;
 
 	for (;;) {

@@ -15,7 +15,6 @@
  */
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/if_tun.h>
 #include <linux/nsfs.h>
 #include <net/if.h>
 #include <sched.h>
@@ -27,210 +26,108 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "port/tap_dev.h"
 #include "port/tap_ns.h"
-#include "port/vnet.h"
-
-/* Newer than the headers of some distributions. */
-#define F_USO4 0x20u
-#define F_USO6 0x40u
 
 #define TXQLEN   1000 /* frames the kernel holds for us: as for a hardware interface */
 #define PATH_LEN 256
 
-/* ---- words ---------------------------------------------------------------------------------- */
+/* ---- what is asked for ---------------------------------------------------------------------- */
 
-/* Does this kernel have that setting, with that value of one digit? */
-static bool sysctl_is(const char *path, char value)
-{
-	char text[2] = "";
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
-	ssize_t n;
-
-	if (fd < 0)
-		return false;
-	n = read(fd, text, sizeof(text));
-	close(fd);
-	return n >= 1 && text[0] == value && (n == 1 || text[1] == '\n');
-}
-
-/* Why an unprivileged user cannot have a namespace of his own here; "" if nothing forbids it. */
-static const char *userns_forbidden(void)
-{
-	if (sysctl_is("/proc/sys/kernel/unprivileged_userns_clone", '0'))
-		return "; user namespaces are forbidden here (kernel.unprivileged_userns_clone=0)";
-	if (sysctl_is("/proc/sys/user/max_user_namespaces", '0'))
-		return "; user namespaces are forbidden here (user.max_user_namespaces=0)";
-	if (sysctl_is("/proc/sys/kernel/apparmor_restrict_unprivileged_userns", '1'))
-		return "; user namespaces are restricted here "
-		       "(kernel.apparmor_restrict_unprivileged_userns=1)";
-	return "";
-}
-
-static int err_no_right(struct err *err, const char *ifname)
-{
-	return err_set(err, EPERM,
-		"tap:%s needs CAP_NET_ADMIN in the network namespace: run as root, inside `unshare "
-		"-Urn`, "
-		"or give netns=PID of a namespace you own%s",
-		ifname, userns_forbidden());
-}
-
-static int ifname_check(const char *ifname, struct err *err)
+static int ifname_check(const char *kind, const char *ifname, struct err *err)
 {
 	size_t len = strlen(ifname);
 
 	if (len >= IFNAMSIZ)
 		return err_set(err, ENAMETOOLONG,
-			"tap:%.40s: interface name of %zu bytes, at most %d are allowed", ifname,
-			len, IFNAMSIZ - 1);
+			"%s:%.40s: interface name of %zu bytes, at most %d are allowed", kind,
+			ifname, len, IFNAMSIZ - 1);
 	if (!len || strpbrk(ifname, "/:% \t\r\n\v\f") || !strcmp(ifname, ".") ||
 		!strcmp(ifname, ".."))
 		return err_set(err, EINVAL,
-			"tap:%s: not an interface name: 1 to %d characters without space, '/', ':' "
+			"%s:%s: not an interface name: 1 to %d characters without space, '/', ':' "
 			"and '%%'",
-			ifname, IFNAMSIZ - 1);
+			kind, ifname, IFNAMSIZ - 1);
 	return 0;
 }
 
 /* All that can be wrong before any kernel object is touched. */
 static int config_check(const struct tap_config *cfg, struct err *err)
 {
-	int rc = ifname_check(cfg->ifname, err);
+	char who[TAP_WHO];
+	int rc = ifname_check(
+		cfg->lower ? "macvtap" : "tap", cfg->lower ? cfg->lower : cfg->ifname, err);
 
-	if (!rc && cfg->mtu && (cfg->mtu < ETH_MTU_MIN || cfg->mtu > ETH_MTU_MAX))
-		rc = err_set(err, ERANGE, "tap:%s: mtu=%u is not between %d and %d", cfg->ifname,
-			cfg->mtu, ETH_MTU_MIN, ETH_MTU_MAX);
+	if (rc)
+		return rc;
+	tap_who(cfg, who);
+	if (cfg->vnet_hdr && cfg->vnet_hdr != 10 && cfg->vnet_hdr != 12 && cfg->vnet_hdr != 20)
+		return err_set(
+			err, EINVAL, "%s: vnet_hdr=%u is not 10, 12 or 20", who, cfg->vnet_hdr);
+	if (cfg->order >= CHUNK_ORDERS)
+		return err_set(err, ERANGE, "%s: order=%u is not between 0 and %d", who, cfg->order,
+			CHUNK_ORDERS - 1);
+
+	if (cfg->mtu && (cfg->mtu < ETH_MTU_MIN || cfg->mtu > ETH_MTU_MAX))
+		rc = err_set(err, ERANGE, "%s: mtu=%u is not between %d and %d", who, cfg->mtu,
+			ETH_MTU_MIN, ETH_MTU_MAX);
 	for (const char *const *t = cfg->addr; !rc && t && *t; t++)
-		rc = tap_address_check(cfg->ifname, *t, err);
+		rc = tap_address_check(who, *t, err);
 	return rc;
 }
 
-/* ---- /dev/net/tun --------------------------------------------------------------------------- */
+/* ---- set-up --------------------------------------------------------------------------------- */
 
-static int tun_open(struct err *err)
-{
-	int fd = open("/dev/net/tun", O_RDWR | O_NONBLOCK | O_CLOEXEC);
-
-	if (fd >= 0)
-		return fd;
-	if (errno == ENOENT || errno == ENXIO || errno == ENODEV)
-		return err_set(err, errno,
-			"/dev/net/tun is missing: load the kernel module (modprobe tun), or give "
-			"the container "
-			"this device");
-	if (errno == EACCES || errno == EPERM)
-		return err_set(err, errno,
-			"/dev/net/tun: permission denied: it needs mode 0666, or a group you are "
-			"in");
-	return err_set(err, errno, "/dev/net/tun: %s", strerror(errno));
-}
-
-static int tun_attach(int fd, const char *ifname, struct err *err)
-{
-	struct ifreq ifr = {0};
-
-	snprintf(ifr.ifr_name, sizeof(ifr.ifr_name), "%s", ifname);
-	ifr.ifr_flags = IFF_TAP | IFF_NO_PI | IFF_VNET_HDR;
-	if (!ioctl(fd, TUNSETIFF, &ifr))
-		return 0;
-	switch (errno) {
-	case EPERM:
-		return err_no_right(err, ifname);
-	case EBUSY:
-		return err_set(err, EBUSY,
-			"tap:%s is in use by another process: end that one, or choose another name",
-			ifname);
-	case EINVAL:
-		return err_set(err, EINVAL,
-			"tap:%s: an interface of this name is there and is not a tap with one "
-			"queue: choose another "
-			"name",
-			ifname);
-	default:
-		return err_set(err, errno, "tap:%s: cannot create the interface: %s", ifname,
-			strerror(errno));
-	}
-}
-
-/* host_*, csum: what the kernel may hand us. */
-static unsigned tun_offload_of(uint64_t features)
-{
-	unsigned o = 0;
-
-	if (features & VNET_BIT(CSUM))
-		o |= TUN_F_CSUM;
-	if (features & VNET_BIT(HOST_TSO4))
-		o |= TUN_F_TSO4;
-	if (features & VNET_BIT(HOST_TSO6))
-		o |= TUN_F_TSO6;
-	if (features & VNET_BIT(HOST_ECN))
-		o |= TUN_F_TSO_ECN;
-	if (features & VNET_BIT(HOST_USO))
-		o |= F_USO4 | F_USO6;
-	return o;
-}
-
-/*
- * A kernel that can hand us UDP super-packets can take them, too, so the same question answers
- * both; it is asked even when the user wants only one direction.
- */
-static int tun_offloads(int fd, const struct tap_config *cfg, uint64_t *features, struct err *err)
-{
-	const uint64_t uso = VNET_BIT(HOST_USO) | VNET_BIT(GUEST_USO4) | VNET_BIT(GUEST_USO6);
-	uint64_t f = vnet_features_all() & ~cfg->off;
-	int size = TAP_HDR_LEN, on = 1;
-
-	if (ioctl(fd, TUNSETVNETHDRSZ, &size))
-		return err_set(err, errno, "tap:%s: virtio-net headers of %d bytes: %s",
-			cfg->ifname, size, strerror(errno));
-	/* Without it headers have the machine's order, which is the same on a little-endian one. */
-	(void)ioctl(fd, TUNSETVNETLE, &on);
-	if (ioctl(fd, TUNSETOFFLOAD, (unsigned long)(TUN_F_CSUM | F_USO4 | F_USO6)))
-		f &= ~uso;
-	f = vnet_features_close(f);
-	if (ioctl(fd, TUNSETOFFLOAD, (unsigned long)tun_offload_of(f)))
-		return err_set(err, errno, "tap:%s: the kernel refuses the offloads 0x%x: %s",
-			cfg->ifname, tun_offload_of(f), strerror(errno));
-	*features = f;
-	return 0;
-}
-
-static int tap_attach(
+static int link_ready(
 	const struct tap_config *cfg, bool created, struct tap_if *out, struct err *err)
 {
-	int rc = tun_attach(out->fd, cfg->ifname, err);
+	/* Which groups are joined behind a macvtap nobody tells the kernel: it takes all. */
+	const struct tap_link_want want = {
+		.mtu = cfg->mtu,
+		.txqlen = created ? TXQLEN : 0,
+		.flags = cfg->lower ? IFF_ALLMULTI : 0,
+		.addr = cfg->addr,
+	};
+	char who[TAP_WHO];
+	int rc;
 
-	if (!rc)
-		rc = tun_offloads(out->fd, cfg, &out->features, err);
-	if (rc)
-		return rc;
-	out->ifindex = if_nametoindex(cfg->ifname);
 	out->watch = tap_link_watch(out->ifindex);
 	if (out->watch < 0)
-		return err_set(err, -out->watch, "tap:%s: cannot watch its link: %s", cfg->ifname,
+		return err_set(err, -out->watch, "%s: cannot watch its link: %s", tap_who(cfg, who),
 			strerror(-out->watch));
-	rc = tap_link_setup(cfg->ifname, cfg->mtu, created ? TXQLEN : 0, cfg->addr, err);
+	rc = tap_link_setup(tap_who(cfg, who), out->ifname, &want, err);
 	if (!rc)
-		rc = tap_link_get(cfg->ifname, &out->link);
-	return rc == -EPERM ? err_no_right(err, cfg->ifname) : rc;
+		rc = tap_link_get(out->ifname, &out->link);
+	if (!rc)
+		rc = tap_link_mac(out->ifname, out->mac);
+	return rc == -EPERM ? tap_no_right(err, cfg) : rc;
+}
+
+void tap_if_close(struct tap_if *tap)
+{
+	if (tap->fd >= 0)
+		close(tap->fd);
+	if (tap->made)
+		tap_link_delete(tap->watch, tap->ifindex);
+	if (tap->watch >= 0)
+		close(tap->watch);
+	tap->fd = tap->watch = -1;
+	tap->made = false;
 }
 
 /* In the namespace the interface is to live in. */
 static int tap_if_setup(const struct tap_config *cfg, struct tap_if *out, struct err *err)
 {
-	bool created = !if_nametoindex(cfg->ifname);
+	bool created = cfg->lower || !if_nametoindex(cfg->ifname);
 	int rc;
 
-	out->watch = -1;
-	out->fd = tun_open(err);
-	if (out->fd < 0)
-		return out->fd;
-	rc = tap_attach(cfg, created, out, err);
-	if (rc) {
-		close(out->fd);
-		if (out->watch >= 0)
-			close(out->watch);
-	}
+	*out = (struct tap_if){.fd = -1, .watch = -1};
+	rc = tap_dev_open(cfg, out, err);
+	if (rc)
+		return rc;
+	rc = link_ready(cfg, created, out, err);
+	if (rc)
+		tap_if_close(out);
 	return rc;
 }
 
@@ -297,7 +194,7 @@ static int netns_enter(const char *netns, struct err *err)
 			"netns=%s: entering it is not permitted: the namespace is not owned by "
 			"this user (run as its "
 			"owner or as root)%s",
-			netns, userns_forbidden());
+			netns, tap_userns_forbidden());
 	if (rc)
 		return err_set(err, -rc, "netns=%s: cannot enter it: %s", netns, strerror(-rc));
 	return 0;
@@ -377,20 +274,22 @@ static void netns_child(const struct tap_config *cfg, int sock)
 	if (!r.rc)
 		r.rc = tap_if_setup(cfg, &r.tap, &r.err);
 	reply_send(sock, &r);
-	_exit(0);
+	_exit(0); /* a macvtap made stays: the parent has its watch, and deletes it through that */
 }
 
 static int tap_if_open_in(const struct tap_config *cfg, struct tap_if *out, struct err *err)
 {
 	struct reply r;
+	char who[TAP_WHO];
 	int sv[2], rc;
 	pid_t pid;
 
+	tap_who(cfg, who);
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sv))
-		return err_set(err, errno, "tap:%s: socketpair: %s", cfg->ifname, strerror(errno));
+		return err_set(err, errno, "%s: socketpair: %s", who, strerror(errno));
 	pid = fork();
 	if (pid < 0) {
-		rc = err_set(err, errno, "tap:%s: fork: %s", cfg->ifname, strerror(errno));
+		rc = err_set(err, errno, "%s: fork: %s", who, strerror(errno));
 		close(sv[1]);
 		goto out;
 	}

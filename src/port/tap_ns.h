@@ -7,16 +7,19 @@
 #ifndef PORT_TAP_NS_H
 #define PORT_TAP_NS_H
 
+#include <net/if.h>
+
 #include "base/err.h"
 #include "port/tap.h"
 #include "port/tap_link.h"
 
-#define TAP_HDR_LEN 12 /* virtio-net header before each frame, little endian */
-
 struct tap_if {
 	int fd;    /* the tap: non-blocking, close-on-exec */
 	int watch; /* news of the link (port/tap_link.h) */
+	char ifname[IFNAMSIZ];
 	unsigned ifindex;
+	bool made;            /* to be deleted at close: a macvtap stays when its descriptor goes */
+	uint8_t mac[6];       /* the interface's own */
 	struct tap_link link; /* as it is now */
 	uint64_t
 		features; /* virtio feature bits that hold between the kernel (the driver) and us */
@@ -25,8 +28,9 @@ struct tap_if {
 /*
  * Blocks for a few milliseconds. With cfg->netns a child process does the work and hands the
  * descriptors back, so that neither the caller's namespaces nor its threads are touched.
- * 0 or -errno with the remedy in `err`; the caller owns both descriptors.
+ * 0 or -errno with the remedy in `err`; the caller owns both descriptors, and cfg->fd still.
  */
 int tap_if_open(const struct tap_config *cfg, struct tap_if *out, struct err *err);
+void tap_if_close(struct tap_if *); /* what was made goes, too */
 
 #endif
