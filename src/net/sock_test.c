@@ -17,6 +17,9 @@
 #include "net/sock.h"
 #include "net/stack_rig.h"
 #include "net/tcp.h"
+#include "wire/csum.h"
+#include "wire/ip4.h"
+#include "wire/ip6.h"
 
 #define TOTAL (8 << 20)
 
@@ -224,6 +227,9 @@ static void connect_pair(struct bed *b, unsigned version, uint16_t port, int *c,
 	int l = sock_open(b->t[1], SOCK_KIND_TCP);
 	unsigned ready;
 
+	for (unsigned i = 0; i < 2; i++) /* what others have become */
+		while (sock_next_ready(b->t[i], &ready, NULL) >= 0)
+			;
 	assert_int_equal(sock_bind(b->t[1], l, &(struct udp_addr){.port = port}), 0);
 	assert_int_equal(sock_listen(b->t[1], l, 8), 0);
 	*c = sock_open(b->t[0], SOCK_KIND_TCP);
@@ -333,6 +339,133 @@ static void tcp_self(void **state)
 	assert_int_equal(b->r.frames[0], before);
 }
 
+/* ---- path MTU ---- */
+
+/* A router's word about the frame `f` of host 0: too big for `mtu`. */
+static void too_big(struct bed *b, const struct frame *f, uint32_t mtu, uint32_t seq_shift)
+{
+	const bool ip4 = get_be16(f->head + 12) == 0x800;
+	const unsigned hlen = ip4 ? 20 : 40, quote = hlen + 8, len = hlen + 8 + quote;
+	uint8_t p[200] = {2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2}, *ip = p + 14, *icmp = ip + hlen;
+	struct csum c = {0};
+
+	put_be16(p + 12, ip4 ? 0x800 : 0x86dd);
+	memcpy(icmp + 8, f->head + 14, quote);
+	put_be32(icmp + 8 + hlen + 4, get_be32(icmp + 8 + hlen + 4) + seq_shift);
+	put_be32(icmp + 4, mtu);
+	if (ip4) {
+		struct ip4 h = {.ttl = 64,
+			.proto = 1,
+			.len = (uint16_t)len,
+			.src = {10, 0, 0, 2},
+			.dst = {10, 0, 0, 1}};
+
+		ip4_build(&h, ip);
+		icmp[0] = 3;
+		icmp[1] = 4;
+	} else {
+		const struct ip_addr from = rig_addr(1, 6), to = rig_addr(0, 6);
+		struct ip6 h = {.hops = 64, .next = 58, .len = (uint16_t)(len - hlen)};
+
+		memcpy(h.src, from.b, 16);
+		memcpy(h.dst, to.b, 16);
+		ip6_build(&h, ip);
+		icmp[0] = 2;
+		csum_pseudo6(&c, h.src, h.dst, 58, len - hlen);
+	}
+	csum_piece(&c, icmp, len - hlen);
+	put_be16(icmp + 2, csum_end(&c));
+	rig_inject(&b->r, 0, p, 14 + len);
+}
+
+struct narrow {
+	struct bed *b;
+	uint32_t mtu;
+	uint32_t shift; /* a forged message: quotes a number that is not under way */
+	unsigned told, largest;
+};
+
+static bool narrow_hook(struct rig *r, unsigned from, struct frame *f)
+{
+	struct narrow *n = r->ctx;
+	uint32_t size = offload_ip_size(f);
+
+	if (from || get_be16(f->head + 12) == 0x806)
+		return true;
+	if (!f->off.gso)
+		size = frame_len(f) - 14;
+	if (size > n->largest)
+		n->largest = size;
+	if (size <= n->mtu)
+		return true;
+	n->told++;
+	too_big(n->b, f, n->mtu, n->shift);
+	return n->shift != 0;
+}
+
+/* A narrow path: UDP goes in fragments from then on, TCP in smaller segments. */
+static void path_mtu(void **state)
+{
+	struct bed *b = *state;
+	struct narrow n = {.b = b};
+	const int c = udp_bound(b, 0, 0), s = udp_bound(b, 1, 53);
+	struct udp_info info;
+
+	b->r.ctx = &n;
+	for (unsigned version = 4; version <= 6; version += 2) {
+		const struct udp_addr to = at(1, version, 53);
+		const uint32_t len = version == 4 ? 1472 : 1452;
+		int t[2];
+		size_t sent = 0, got = 0;
+
+		b->r.hook = NULL;
+		connect_pair(b, version, (uint16_t)(100 + version), &t[0], &t[1]);
+		b->r.hook = narrow_hook;
+		n = (struct narrow){.b = b, .mtu = 1280};
+		put(b, c, &to, 0, len, 0);
+		rig_run(&b->r, NSEC_PER_MSEC);
+		assert_int_equal(n.told, 1);
+		assert_int_equal(take(b, s, &info), -EAGAIN);
+		put(b, c, &to, 0, len, 0);
+		rig_run(&b->r, NSEC_PER_MSEC);
+		assert_int_equal(n.told, 1);
+		assert_int_equal(take(b, s, &info), len);
+		while (got < 300000) {
+			const struct iovec out = {b->bytes + sent, 300000 - sent},
+					   in = {b->got + got, 300000 - got};
+			ssize_t k = sock_send(b->t[0], t[0], &out, 1, 0, NULL, 0, b->r.now);
+
+			sent += k > 0 ? (size_t)k : 0;
+			work(b, NSEC_PER_MSEC);
+			k = sock_recv(b->t[1], t[1], &in, 1, 0, NULL, b->r.now);
+			got += k > 0 ? (size_t)k : 0;
+		}
+		assert_memory_equal(b->got, b->bytes, 300000);
+		assert_true(n.told < 40);
+	}
+}
+
+/* Nobody who does not see our packets can make them smaller. */
+static void path_mtu_forged(void **state)
+{
+	struct bed *b = *state;
+	struct narrow n = {.b = b, .mtu = 1280, .shift = 0x40000000};
+	const struct iovec out = {b->bytes, 100000}, in = {b->got, 100000};
+	struct tcp_stat stat;
+	int t[2];
+
+	connect_pair(b, 4, 99, &t[0], &t[1]);
+	b->r.ctx = &n;
+	b->r.hook = narrow_hook;
+	assert_int_equal(sock_send(b->t[0], t[0], &out, 1, 0, NULL, 0, b->r.now), 100000);
+	work(b, NSEC_PER_SEC);
+	assert_int_equal(sock_recv(b->t[1], t[1], &in, 1, 0, NULL, b->r.now), 100000);
+	assert_true(n.told > 0);
+	tcp_stat(sock_tcp(b->t[0], t[0]), &stat);
+	assert_int_equal(stat.snd_mss, 1448);
+	assert_int_equal(stat.bytes_retrans, 0);
+}
+
 #define TEST(t) cmocka_unit_test_setup_teardown(t, setup, teardown)
 
 int main(void)
@@ -345,6 +478,8 @@ int main(void)
 		TEST(tcp_bulk),
 		TEST(tcp_refused),
 		TEST(tcp_self),
+		TEST(path_mtu),
+		TEST(path_mtu_forged),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -93,6 +93,9 @@ static inline unsigned rig_move(struct rig *r, unsigned from)
 	while (n < BURST_FRAMES && (p = stack_out(r->s[from], r->now))) {
 		struct frame *f = &r->b.f[n];
 
+		if (p->headroom < 12) /* room for the driver's header, always (S2) */
+			abort();
+
 		if (!pkt_lend(p, f, &r->b.head[n], &r->b.iov[r->b.niov], BURST_IOV - r->b.niov))
 			abort();
 		r->b.niov += f->ntail;
