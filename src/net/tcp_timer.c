@@ -8,6 +8,8 @@
 
 #include "net/tcp_int.h"
 
+#define BLACK_HOLE_RTOS 3 /* of full segments in a row */
+
 static nsec_t earliest(const struct tcp *t)
 {
 	nsec_t at = NSEC_NEVER;
@@ -177,6 +179,25 @@ static bool gave_up(struct tcp *t)
 	return true;
 }
 
+/* Full segments vanish and no router says why: the path may take smaller ones only. [RFC 4821 7.7] */
+static void black_hole(struct tcp *t)
+{
+	static const uint32_t steps[] = {1280, 1024, 552};
+	const struct tcp_txseg *s = TAILQ_FIRST(&t->txq);
+	const bool v4 = ip_addr_is4(&t->node.tuple.raddr);
+	const uint32_t mtu = t->mtu != 0 ? t->mtu : t->host->conf.mtu;
+
+	if (t->retries < BLACK_HOLE_RTOS || s == NULL || s->gran == 0 || s->len < t->mss)
+		return;
+	for (unsigned i = 0; i < (v4 ? 3 : 1); i++) {
+		if (steps[i] >= mtu)
+			continue;
+		t->host->c.black_holes++;
+		tcp_path_mtu(t, steps[i]);
+		return;
+	}
+}
+
 static void on_rto(struct tcp *t)
 {
 	if (t->retries == 0 && tcp_synced(t)) { /* since when it is unacknowledged */
@@ -193,6 +214,7 @@ static void on_rto(struct tcp *t)
 		t->need_syn = true;
 		t->retrans++;
 	} else {
+		black_hole(t);
 		tcp_loss_rto(t);
 	}
 	tcp_timer_rtx(t);
