@@ -371,6 +371,10 @@ void neigh_timer(struct neigh_table *t, nsec_t now)
 		left++;
 	/* what an expiry appends is not due yet; what it takes away is only itself */
 	for (n = TAILQ_FIRST(&t->timed); n && left; n = next, left--) {
+		if (!n->is_timed) { /* a callback took it away: look again */
+			t->deadline = now;
+			return;
+		}
 		next = TAILQ_NEXT(n, timed);
 		if (n->at <= now)
 			expire(t, n, now);

@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "net/siphash.h"
 #include "net/stack_int.h"
 #include "wire/icmp.h"
 
@@ -153,10 +154,15 @@ int udp_bind(struct udp_sock *u, const struct udp_addr *a)
 	return 0;
 }
 
-static uint32_t flow_label(const struct udp_sock *u)
+/* The same for all datagrams of a flow, and nobody's guess. [RFC 6437 3] */
+static uint32_t flow_label(const struct udp_sock *u, const struct udp_addr *to)
 {
-	return (uint32_t)((uintptr_t)u->local.port * 2654435761u ^ get_be32(u->st->conf.secret)) &
-	       FLOW_MASK;
+	struct {
+		struct ip_addr ip;
+		uint16_t ports[2];
+	} flow = {to->ip, {u->local.port, to->port}};
+
+	return (uint32_t)siphash(u->st->conf.secret, &flow, sizeof(flow)) & FLOW_MASK;
 }
 
 int udp_connect(struct udp_sock *u, const struct udp_addr *peer, nsec_t now)
@@ -339,7 +345,7 @@ ssize_t udp_send(struct udp_sock *u, const struct udp_addr *to, const struct iov
 		u->st->stat.udp_waits++;
 		return -EAGAIN;
 	}
-	m.flow = flow_label(u);
+	m.flow = flow_label(u, to);
 	m.df = len + UDP_HLEN + IP6_HLEN <= mtu;
 	p = make_datagram(u, &m, to->port, iov, niov, len);
 	if (!p)
