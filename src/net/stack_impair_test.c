@@ -22,10 +22,11 @@
 #include "net/tcp.h"
 #include "port/impair.h"
 
-#define PORT  7
-#define PIECE 65536
-#define LIMIT (4 * 3600 * NSEC_PER_SEC)
-#define STALL (400 * NSEC_PER_SEC) /* longest time without a byte: a few timers, backed off */
+#define AWAY_EACH (20 * NSEC_PER_MSEC)
+#define PORT      7
+#define PIECE     65536
+#define LIMIT     (4 * 3600 * NSEC_PER_SEC)
+#define STALL     (400 * NSEC_PER_SEC) /* longest time without a byte: a few timers, backed off */
 
 struct end {
 	struct world *w;
@@ -43,6 +44,8 @@ struct world {
 	struct end e[2];
 	struct join *join;
 	struct impair *impair;
+	nsec_t away, next_away; /* not run for so long, now and then; and the next time */
+	unsigned times_away;
 	uint8_t buf[PIECE];
 };
 
@@ -200,6 +203,11 @@ static double world_run(struct world *w, const char *what)
 				(double)(w->now - begun) / 1e9);
 		if (next > w->now)
 			w->now = next;
+		if (w->away && w->now >= w->next_away) {
+			w->next_away = w->now + AWAY_EACH;
+			w->now += w->away;
+			w->times_away++;
+		}
 	}
 	return (double)(w->moved - begun) / 1e9;
 }
@@ -290,10 +298,40 @@ static void test_reno_by_the_formula(void **state)
 	world_free(w);
 }
 
+/* The process does not run for 50 ms: everything has waited, nothing is lost. */
+static void test_descheduled(void **state)
+{
+	static const char *const paths[] = {
+		"delay=500us+rate=200M", "delay=5ms+rate=200M", "delay=50us"};
+	struct tcp_conf tcp = {.cubic = true, .wscale = 0xff};
+
+	(void)state;
+	for (unsigned i = 0; i < 3; i++) {
+		struct world *w = world_new(paths[i], &tcp);
+		const struct tcp_counters *k;
+
+		w->away = 50 * NSEC_PER_MSEC;
+		w->e[0].to_send = 8 << 20;
+		w->e[1].to_send = 1 << 20;
+		world_connect(w, false);
+		world_run(w, paths[i]);
+		assert_true(w->times_away > 2);
+		for (unsigned e = 0; e < 2; e++) {
+			k = tcp_host_counters(stack_tcp(w->e[e].stack));
+			printf("away, %s: again %llu, timer %llu, probes %llu\n", paths[i],
+				(unsigned long long)k->retrans, (unsigned long long)k->rto,
+				(unsigned long long)k->tlp);
+			assert_int_equal(k->retrans, 0);
+		}
+		world_free(w);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_rows),
+		cmocka_unit_test(test_descheduled),
 		cmocka_unit_test(test_reno_by_the_formula),
 	};
 
