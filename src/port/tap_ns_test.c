@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include <arpa/inet.h>
+#include <fcntl.h>
 #include <ifaddrs.h>
 #include <linux/capability.h>
 #include <linux/if_tun.h>
@@ -438,9 +439,71 @@ static void tap_given_to_a_user(void **state)
 	assert_int_equal(if_nametoindex("tapgiven"), 0);
 }
 
+/* ---- a descriptor that was opened before ---------------------------------------------------- */
+
+static int passed(const char *ifname, short flags)
+{
+	struct ifreq ifr = {.ifr_flags = flags};
+	int fd = open("/dev/net/tun", O_RDWR | O_CLOEXEC);
+
+	assert_true(fd >= 0);
+	snprintf(ifr.ifr_name, sizeof(ifr.ifr_name), "%s", ifname);
+	if (ifname[0])
+		assert_int_equal(ioctl(fd, TUNSETIFF, &ifr), 0);
+	return fd;
+}
+
+static void passed_descriptor_is_taken(void **state)
+{
+	const short right = IFF_TAP | IFF_NO_PI | IFF_VNET_HDR;
+	struct tap_config cfg = {.ifname = "passed0", .addr = addresses, .mtu = 9000};
+	struct tap_if t;
+
+	(void)state;
+	cfg.fd = passed("passed0", right);
+	t = open_good(&cfg);
+	assert_int_not_equal(t.fd, cfg.fd);
+	assert_true(fcntl(t.fd, F_GETFL) & O_NONBLOCK);
+	assert_true(fcntl(t.fd, F_GETFD) & FD_CLOEXEC);
+	assert_true(t.link.up);
+	assert_int_equal(t.link.mtu, 9000);
+	assert_false(t.made);
+	close(cfg.fd); /* ours was one of our own */
+	assert_true(if_nametoindex("passed0"));
+	close_both(t);
+	assert_int_equal(if_nametoindex("passed0"), 0);
+}
+
+static void wrong_descriptors_are_told(void **state)
+{
+	const short right = IFF_TAP | IFF_NO_PI | IFF_VNET_HDR;
+	struct tap_config cfg = {.ifname = "passed0"};
+
+	(void)state;
+	cfg.fd = 1000;
+	refuse(&cfg, EBADF, "fd=1000", "1000<>FILE");
+	cfg.fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+	refuse(&cfg, EINVAL, "no tap but /dev/null", "/dev/net/tun");
+	close(cfg.fd);
+	cfg.fd = passed("", 0);
+	refuse(&cfg, EINVAL, "without an interface", "TUNSETIFF");
+	close(cfg.fd);
+	cfg.fd = passed("passed0", IFF_TUN | IFF_NO_PI | IFF_VNET_HDR);
+	refuse(&cfg, EINVAL, "without IFF_TAP", "IFF_VNET_HDR is right");
+	close(cfg.fd);
+	cfg.fd = passed("passed0", IFF_TAP | IFF_NO_PI);
+	refuse(&cfg, EINVAL, "without IFF_VNET_HDR", "is right");
+	close(cfg.fd);
+	cfg.fd = passed("passed1", right);
+	refuse(&cfg, EINVAL, "'passed1'", "tap:passed1,fd=");
+	close(cfg.fd);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(passed_descriptor_is_taken),
+		cmocka_unit_test(wrong_descriptors_are_told),
 		cmocka_unit_test(mtu_addresses_and_up),
 		cmocka_unit_test(features_are_closed_under_off),
 		cmocka_unit_test(news_are_of_this_interface_only),
