@@ -45,7 +45,7 @@ MISTAKES = [
     ("run vhost-user:a,mac=02:00:00:00:00:01 vhost-user:b,mac=02:00:00:00:00:01", "02:00:00:00:00:01", "mac="),
     (f"run vhost-user:{LONG}", "x" * 90, "107"),
     ("run vhost-user:/nonexistent/folder/a.sock", "/nonexistent/folder", "folder"),
-    ("run vhost-user:a,pcap=/nonexistent/folder/a.pcapng", "/nonexistent/folder", ""),
+    ("run vhost-user:a,pcap=/nonexistent/folder/a.pcapng", "/nonexistent/folder", "folder first"),
     ("run tap:a_name_that_is_too_long", "a_name_that_is_too_long", "15"),
     ("run tap:t0,ip=10.0.0.1", "10.0.0.1", "/24"),
     ("run tap:t0,ip=10.0.0.300/24", "10.0.0.300", ""),
@@ -253,6 +253,13 @@ def tap(t):
             out = subprocess.run(["ip", "addr", "show", "t0"], capture_output=True, text=True).stdout
             for need in ("UP", "10.9.0.1/24", "fd09::1/64", "mtu 9000"):
                 check(need in out, f"no {need} in {out}")
+        with t.case("the same interface twice"):
+            one_line(w.call("add", "tap:t0,name=again"), "add tap:t0,name=again", "port 't0'", "t0", "IFNAME")
+        with t.case("deleted: said so, and what to do"):
+            with Weft("tap:t1", options=["-n", "gone"], rundir=w.rundir) as v:
+                subprocess.run(["ip", "link", "delete", "t1"], check=True)
+                until(lambda: not json.loads(v.call("show", "-n", "gone", "--json").stdout)["ports"][0]["link"], "the link is up")
+                check("deleted" in v.call("show", "-n", "gone").stdout, v.call("show", "-n", "gone").stdout)
         with t.case("it goes when weft ends"):
             w.stop()
             out = subprocess.run(["ip", "link", "show", "t0"], capture_output=True, text=True)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * bench: two drivers and the network between them, counted, never timed: each mechanism moves its
- * counter by the factor that it promises. MECHANISMS 4.0 - 4.4
+ * counter by the factor that it promises.
  */
 #include <stdarg.h>
 #include <stddef.h>

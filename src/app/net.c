@@ -235,6 +235,15 @@ static bool mac_taken(const struct spec *a, const struct spec *b)
 	return memcmp(a->mac, none, 6) != 0 && !memcmp(a->mac, b->mac, 6);
 }
 
+/* The same interface of the host; a namespace that has two names is found by the kernel. */
+static bool tap_taken(const struct spec *a, const struct spec *b)
+{
+	const char *na = a->netns ? a->netns : "", *nb = b->netns ? b->netns : "";
+
+	return a->kind == SPEC_TAP && b->kind == SPEC_TAP && a->ifname[0] &&
+	       !strcmp(a->ifname, b->ifname) && !strcmp(na, nb);
+}
+
 /* What must be unique is checked before anything is opened, so that a mistake touches nothing. */
 static int net_check_new(struct net *net, const struct spec *s, struct err *err)
 {
@@ -248,6 +257,10 @@ static int net_check_new(struct net *net, const struct spec *s, struct err *err)
 			return err_set(err, EEXIST,
 				"network '%s' has a port '%s' already; give this one another name=",
 				net->name, s->name);
+		if (tap_taken(&p->spec, s))
+			return err_set(err, EEXIST,
+				"port '%s' is the interface %s already; give another IFNAME",
+				p->port->name, s->ifname);
 		if (mac_taken(&p->spec, s))
 			return err_set(err, EEXIST,
 				"port '%s' has the address %02x:%02x:%02x:%02x:%02x:%02x already; "

@@ -88,6 +88,20 @@ static int run_config(struct cmd_call *call, struct net_config *c)
 	return cmd_number(call, 1, 100000, &c->wait_us, WAIT_US_DEFAULT);
 }
 
+/* Where the other side of the port is. */
+static void run_say_port(const struct net_port *p)
+{
+	const struct spec *s = &p->spec;
+
+	if (!spec_is_tap(p->kind))
+		printf("%s", s->path);
+	else
+		printf("interface %s%s%s", s->ifname, s->netns ? " in " : "",
+			s->netns ? s->netns : "");
+	if (p->kind == SPEC_VIRTIO_USER && !p->port->link)
+		printf(", not served yet");
+}
+
 static void run_say_ready(const struct net *net)
 {
 	const struct net_port *p;
@@ -96,8 +110,9 @@ static void run_say_ready(const struct net *net)
 	printf("weft: network %s ready, %u port%s", net->name, net->nports,
 		net->nports == 1 ? "" : "s");
 	TAILQ_FOREACH (p, &net->ports, entry) {
-		printf("%s%s (%s)", sep, p->port->name,
-			spec_is_tap(p->kind) ? p->spec.ifname : p->spec.path);
+		printf("%s%s (", sep, p->port->name);
+		run_say_port(p);
+		printf(")");
 		sep = ", ";
 	}
 	printf("\n");

@@ -2,7 +2,7 @@
 /*
  * show_driver: names of the driver's counters. Those per packet are what the mechanisms promise:
  * buffers, used entries, fragments, chained packets on receive; descriptors, indirect tables on
- * transmit; kicks and notifications. MECHANISMS 4.0
+ * transmit; kicks and notifications.
  */
 #include "app/show_driver.h"
 

@@ -265,6 +265,8 @@ static int value_impair(struct spec_in *in, const struct spec_key *key, char *va
 /* "a+b+c" into pointers; the addresses themselves are judged by whoever sets them */
 static int value_list(struct spec_in *in, const struct spec_key *key, char *value, void *field)
 {
+	static const char right[] =
+		"must be ADDR/LEN such as 10.0.0.1/24 or fd00::1/64, several joined by +";
 	const char **list = field;
 	unsigned n = 0;
 	char *save = NULL, *word;
@@ -273,12 +275,11 @@ static int value_list(struct spec_in *in, const struct spec_key *key, char *valu
 		if (n == SPEC_ADDRS)
 			return value_bad(in, key, word, "too many addresses, 16 at most");
 		if (!strchr(word, '/'))
-			return value_bad(in, key, word,
-				"must be ADDRESS/PREFIX such as 10.0.0.1/24, several joined by +");
+			return value_bad(in, key, word, right);
 		list[n++] = word;
 	}
 	if (!n)
-		return value_bad(in, key, value, "must be ADDRESS/PREFIX such as 10.0.0.1/24");
+		return value_bad(in, key, value, right);
 	list[n] = NULL;
 	return 0;
 }

@@ -71,7 +71,7 @@ static void why_work(FILE *f, const struct net_port *from, const struct net_port
 			fprintf(f, "%ssegmentation of %s", n++ ? ", " : "", gso[i].text);
 	}
 	fprintf(f, "%s\n", n ? "" : "nothing");
-	if (to->port->mtu && (!from->port->mtu || from->port->mtu > to->port->mtu))
+	if (to->port->mtu && from->port->mtu > to->port->mtu)
 		fprintf(f, "  packets above %u bytes are dropped: %s has the smaller MTU\n",
 			to->port->mtu, to->port->name);
 }

@@ -2,7 +2,7 @@
 /*
  * vdrv_count: driver -> device -> network -> device -> driver in one process, and nothing but
  * counting: each of the classic mechanisms moves its count by the factor that it is known for.
- * Nothing is timed. MECHANISMS 4.1-4.4
+ * Nothing is timed.
  */
 #include "port/vdrv_rig.h"
 

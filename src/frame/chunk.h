@@ -11,7 +11,7 @@
  *
  * References: every posted buffer holds one, every fragment of a packet holds one, a packet's head
  * holds one, a page_frag that is cutting buffers from a chunk holds one. chunk_pool_refs() tells
- * the sum; chunk_pool_live() must be 0 at chunk_pool_fini. MECHANISMS 2.1, 2.2, 2.10
+ * the sum; chunk_pool_live() must be 0 at chunk_pool_fini.
  */
 #ifndef FRAME_CHUNK_H
 #define FRAME_CHUNK_H
@@ -106,7 +106,7 @@ uint64_t chunk_pool_refs(const struct chunk_pool *); /* the sum over all chunks 
 const char *chunk_pool_check(const struct chunk_pool *);
 
 /*
- * Buffers cut one after the other from chunks of `order` (MECHANISMS 2.2): the receive ring and the
+ * Buffers cut one after the other from chunks of `order`: the receive ring and the
  * application's send bytes. A chunk that only we still hold is used from its start again.
  */
 struct page_frag {

@@ -3,7 +3,6 @@
  * gro: first all frames of the burst are looked at in order, and those that continue an open flow are
  * linked behind its first; then each first one that got followers is written anew and gets the pieces
  * of all. So the order within a flow is kept, and a merged packet stands where its first one stood.
- * MECHANISMS 2.15
  *
  * Never merged: what the next in line could not take apart again into the same packets, but for the
  * checksums and, in IPv4, identifications that count up or stand still.

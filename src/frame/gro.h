@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * gro: neighbours of one flow in a burst become one super-packet: the first one's headers, the payload
- * of all by reference. Nothing is held beyond the burst, so it costs no latency. MECHANISMS 2.15
+ * of all by reference. Nothing is held beyond the burst, so it costs no latency.
  */
 #ifndef FRAME_GRO_H
 #define FRAME_GRO_H

@@ -2,7 +2,7 @@
 /*
  * keep: the door from a loan to an owned packet: frame_keep(). By reference where the bytes lie in
  * the pool's own chunks already, else by the one copy that tun and macvtap make of what their user
- * writes. MECHANISMS 2.10
+ * writes.
  *
  * The copy: a linear part that reaches over the headers, the rest in chunks. Headers are what the
  * offload fields name; these are hints of somebody else and therefore bounded [T27]. Chunks are asked

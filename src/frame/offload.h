@@ -3,7 +3,7 @@
  * offload: what a frame asks of its receiver, checked once at ingress (offload_check), and what is
  * done in software for a receiver that cannot: finish the checksum, or segment. Fitting writes only
  * into heads that this transmission owns (struct fit), never into the loan, so a flooded frame may be
- * fitted differently for every port. [VIRTIO 1.2 5.1.6.2, 5.1.6.4], MECHANISMS 2.11, 2.14, 2.16
+ * fitted differently for every port. [VIRTIO 1.2 5.1.6.2, 5.1.6.4]
  */
 #ifndef FRAME_OFFLOAD_H
 #define FRAME_OFFLOAD_H
@@ -96,7 +96,6 @@ unsigned fit_segments(const struct frame *);
  * taken so far, gives the same frames as one go. With `accepts` having ACCEPT_CSUM the segments carry
  * NEEDS_CSUM and the folded pseudo-header sum; else their checksum is finished. Returns DROP_NONE and
  * fit->n >= 1, or the reason why it cannot be segmented: SYN, RST or URG set, an IP fragment, ...
- * (MECHANISMS 2.14).
  */
 enum drop fit_segment(struct fit *, const struct frame *, unsigned first, unsigned accepts);
 /*

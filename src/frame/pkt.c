@@ -2,7 +2,7 @@
 /*
  * pkt: the life of an owned packet, its sums and its completion account, and lending it. Packets are
  * records from a list made once; heads are cut from chunks of the pool, so that the device can read
- * them; nothing here allocates from the system. Knows no header. MECHANISMS 2.1
+ * them; nothing here allocates from the system. Knows no header.
  *
  * Who owns which reference: page_frag_get() and chunk_get() hand one to the packet for its head; the
  * caller of pkt_add() hands one over for the fragment. pkt_free() puts each down once; a buffer that

@@ -14,8 +14,8 @@
  *
  * Keeping: frame_keep() makes a packet of a frame. If the frame is backed by a packet of the very
  * pool, its chunks get a reference and only the head is copied (a header belongs to one
- * transmission); else its bytes are copied once, into chunks of the highest order to be had
- * (MECHANISMS 2.10). Lending: pkt_lend(). MECHANISMS 2.1, 2.10
+ * transmission); else its bytes are copied once, into chunks of the highest order to be had.
+ * Lending: pkt_lend().
  */
 #ifndef FRAME_PKT_H
 #define FRAME_PKT_H

@@ -2,7 +2,7 @@
 /*
  * udp: datagram sockets of a stack. Sends may be super-packets (GSO): many datagrams of one size in
  * one call; receives may be merged ones (GRO). Room for the driver's header is left before each
- * packet. [RFC 768, RFC 8085], MECHANISMS 1.2 (S2)
+ * packet. [RFC 768, RFC 8085]
  */
 #ifndef NET_UDP_H
 #define NET_UDP_H

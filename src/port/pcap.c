@@ -267,8 +267,9 @@ static int file_open(const char *path, struct err *err)
 	int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0600);
 
 	if (fd < 0 && errno != ENXIO)
-		return err_set(err, errno, "pcap=%s: cannot write the capture file: %s", path,
-			strerror(errno));
+		return err_set(err, errno, "pcap=%s: cannot write the capture file: %s%s", path,
+			strerror(errno),
+			errno == ENOENT ? "; make the folder first" : "; choose another place");
 	if (fd < 0 || fstat(fd, &st) || S_ISFIFO(st.st_mode)) {
 		if (fd >= 0)
 			close(fd);

@@ -58,8 +58,8 @@ static int address_parse(const char *who, const char *text, struct address *a, s
 	return 0;
 bad:
 	return err_set(err, EINVAL,
-		"%s: ip=%.60s is not an address: ADDR/LEN, like 10.0.0.1/24 or fd00::1/64", who,
-		text);
+		"%s: ip=%.60s is not right: must be ADDR/LEN such as 10.0.0.1/24 or fd00::1/64",
+		who, text);
 }
 
 int tap_address_check(const char *who, const char *text, struct err *err)

@@ -9,6 +9,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <grp.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
@@ -114,12 +115,19 @@ static int path_bind(int fd, const struct sockaddr_un *addr, struct err *err)
 static int rights_set(
 	int fd, const struct stat *st, const char *path, mode_t mode, gid_t group, struct err *err)
 {
+	const struct group *g;
 	char self[32];
 
 	if (group != (gid_t)-1 && group != st->st_gid &&
-		fchownat(fd, "", (uid_t)-1, group, AT_EMPTY_PATH))
-		return err_set(err, errno, "cannot give %s to group %u: %s; be in it, or root",
-			path, (unsigned)group, strerror(errno));
+		fchownat(fd, "", (uid_t)-1, group, AT_EMPTY_PATH)) {
+		int e = errno;
+
+		g = getgrgid(group);
+		return err_set(err, e,
+			"cannot give %s to group %u (%s): %s; only root, or who is in that group, "
+			"may",
+			path, (unsigned)group, g ? g->gr_name : "no name", strerror(e));
+	}
 	snprintf(self, sizeof(self), "/proc/self/fd/%d", fd);
 	if ((st->st_mode & 07777) != mode && chmod(self, mode))
 		return err_set(err, errno, "cannot set mode %04o on %s: %s", (unsigned)mode, path,

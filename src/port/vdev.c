@@ -8,7 +8,7 @@
  * there.
  *
  * Ring addresses are kept as they were told and translated when the ring starts and whenever memory
- * changes, so messages may come in any order. [VIRTIO 1.2 5.1], MECHANISMS 3.4, 3.5
+ * changes, so messages may come in any order. [VIRTIO 1.2 5.1]
  */
 #include "port/vdev.h"
 

@@ -11,7 +11,7 @@
  *	without        exactly one chain; too small a chain costs the frame, not the chain
  *
  * Nothing is visible to the driver before flush, which publishes all used entries with one index
- * store: never half a packet [T9]. [VIRTIO 1.2 5.1.6.3, 5.1.6.4], MECHANISMS 2.8
+ * store: never half a packet [T9]. [VIRTIO 1.2 5.1.6.3, 5.1.6.4]
  */
 #include "port/vdev_int.h"
 

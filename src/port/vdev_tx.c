@@ -9,7 +9,7 @@
  * Guest memory misses the cache; at 64 bytes that is most of the time spent here. So the first
  * lines of the chains ahead are asked for while one is copied.
  *
- * It must not know where frames go. [VIRTIO 1.2 5.1.6.2], MECHANISMS 2.9
+ * It must not know where frames go. [VIRTIO 1.2 5.1.6.2]
  */
 #include "port/vdev_int.h"
 

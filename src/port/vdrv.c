@@ -9,7 +9,7 @@
  *	                                         +--+ from the loop, and it ends the session
  *
  * All that the device may see lies in one pool: the rings at its end, chunks of packets before them.
- * MECHANISMS 2.3-2.6; [VIRTIO 1.2 3.1, 5.1]
+ * [VIRTIO 1.2 3.1, 5.1]
  */
 #include "port/vdrv.h"
 

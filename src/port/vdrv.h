@@ -4,7 +4,7 @@
  * the device delivers is pulled, what is pushed is transmitted. And it is a NIC for code that owns
  * packets: vdrv_send and vdrv_receive, which copy nothing. The classic mechanisms are here by name,
  * each with a knob and counters: receive buffer sizes (S0), fragment coalescing (S1), inline header
- * (S2), allocation order (S3). MECHANISMS 2.1-2.6, 2.10; [VIRTIO 1.2 5.1.6]
+ * (S2), allocation order (S3). [VIRTIO 1.2 5.1.6]
  *
  * The link is up while the device works. A device that lies about a ring (ids, indices) ends the
  * session; lies about a packet (lengths, num_buffers) cost that packet and are counted.

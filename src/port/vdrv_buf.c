@@ -12,7 +12,6 @@
  * The ring is filled in batches: when more than half of min(64, ring) is free, or when what is
  * posted could not hold the longest packet, for then the device may be waiting for us. If memory is
  * out in that case, nothing would ever wake us: a timer tries again [T23].
- * MECHANISMS 2.2-2.4
  */
 #include "port/vdrv_int.h"
 

@@ -9,7 +9,7 @@
  *
  * A short packet in one buffer is copied out, so that it does not pin a chunk, and its buffer is
  * posted again: for pull straight into the burst, and it becomes a packet only if it goes back.
- * MECHANISMS 2.5, 2.11; [VIRTIO 1.2 5.1.6.4]
+ * [VIRTIO 1.2 5.1.6.4]
  */
 #include "port/vdrv_int.h"
 

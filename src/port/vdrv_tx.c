@@ -7,7 +7,7 @@
  *
  * A chain of one piece takes one descriptor; longer ones may go through an indirect table (vq_drv).
  * The queue stops when it has fewer descriptors free than the largest packet takes; whoever stopped
- * kicks, asks to be told, and looks again. MECHANISMS 2.6, [VIRTIO 1.2 5.1.6.2]
+ * kicks, asks to be told, and looks again. [VIRTIO 1.2 5.1.6.2]
  */
 #include "port/vdrv_int.h"
 
