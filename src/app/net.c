@@ -240,7 +240,7 @@ static bool tap_taken(const struct spec *a, const struct spec *b)
 {
 	const char *na = a->netns ? a->netns : "", *nb = b->netns ? b->netns : "";
 
-	return a->kind == SPEC_TAP && b->kind == SPEC_TAP && a->ifname[0] &&
+	return a->kind == SPEC_TAP && b->kind == SPEC_TAP && !a->fd && !b->fd &&
 	       !strcmp(a->ifname, b->ifname) && !strcmp(na, nb);
 }
 
