@@ -48,9 +48,8 @@ struct run {
 	char *text;
 };
 
-static double sec(const struct run *r, nsec_t t)
+static double sec(nsec_t t)
 {
-	(void)r;
 	return (double)(t - START) / 1e9;
 }
 
@@ -74,7 +73,7 @@ static int fail(struct run *r, const char *fmt, ...)
 static void trace(struct run *r, const char *mark, const char *text)
 {
 	if (r->opt->trace)
-		fprintf(r->opt->trace, "%10.6f %s %s\n", sec(r, r->now), mark, text);
+		fprintf(r->opt->trace, "%10.6f %s %s\n", sec(r->now), mark, text);
 }
 
 /* peers */
@@ -186,7 +185,7 @@ static void advance(struct run *r, nsec_t to, bool until_out)
 			break;
 		runs = at > r->now ? 0 : runs + 1;
 		if (runs > STORM) {
-			fail(r, "a timer is due for ever at %.6f", sec(r, r->now));
+			fail(r, "a timer is due for ever at %.6f", sec(r->now));
 			return;
 		}
 		r->now = at > r->now ? at : r->now;
@@ -240,11 +239,11 @@ static int nothing_came(struct run *r, nsec_t from, const char *want)
 	p = u ? peer_of_tuple(r, &u->out.tuple) : NULL;
 	if (!p)
 		return fail(r, "expected `> %s` at %.3f; nothing was sent until %.3f", want,
-			sec(r, from), sec(r, looked));
+			sec(from), sec(looked));
 	seg_to_script(&u->peer, &u->out.seg, &s);
 	seg_text(&s, text);
-	return fail(r, "expected `> %s` at %.3f; got nothing until `> %s` at %.3f", want,
-		sec(r, from), text, sec(r, u->at));
+	return fail(r, "expected `> %s` at %.3f; got nothing until `> %s` at %.3f", want, sec(from),
+		text, sec(u->at));
 }
 
 static int out_match(struct run *r, struct unit *u, const struct seg *want, const char *want_text)
@@ -272,7 +271,7 @@ static int out_match(struct run *r, struct unit *u, const struct seg *want, cons
 		have.ecn = want->ecn == ECN_ANY ? ECN_ANY : have.ecn;
 		seg_text(&have, text);
 		return fail(r, "expected `> %s`; got `> %s` at %.3f (%s)", want_text, text,
-			sec(r, u->at), what);
+			sec(u->at), what);
 	}
 	u->taken += have.len;
 	if (u->taken >= u->out.seg.len)
@@ -300,8 +299,8 @@ static int ev_out(struct run *r, nsec_t from, nsec_t to)
 	if (out_match(r, u, &r->ev->seg, want))
 		return -1;
 	if (w->kind != WHEN_ANY && (at < from - slack || at > to + slack))
-		return fail(r, "expected `> %s` at %.3f; it was sent at %.3f", want, sec(r, from),
-			sec(r, at));
+		return fail(r, "expected `> %s` at %.3f; it was sent at %.3f", want, sec(from),
+			sec(at));
 	if (w->kind == WHEN_ANY)
 		r->base = at;
 	else
@@ -353,9 +352,9 @@ static int call_check(struct run *r, const struct event *ev)
 	else
 		snprintf(got, sizeof(got), "%lld", (long long)v);
 	if (!c->any_result && v != want)
-		return fail(r, "`%s` at %.3f returned %s", ev->text, sec(r, r->now), got);
+		return fail(r, "`%s` at %.3f returned %s", ev->text, sec(r->now), got);
 	if (detail[0])
-		return fail(r, "`%s` at %.3f: %s", ev->text, sec(r, r->now), detail);
+		return fail(r, "`%s` at %.3f: %s", ev->text, sec(r->now), detail);
 	if (!strncmp(c->name, "accept", 6) && v >= 0)
 		r->last_fd = (int)v;
 	return 0;
@@ -409,7 +408,7 @@ static int ev_check(struct run *r)
 	if (right)
 		return 0;
 	return fail(r, "expected %s %s %lld at %.3f; it is %lld", c->name, c->op, (long long)w,
-		sec(r, r->now), (long long)v);
+		sec(r->now), (long long)v);
 }
 
 static int event_run(struct run *r)
@@ -460,7 +459,7 @@ static int leftovers(struct run *r)
 		return 0;
 	seg_to_script(&u->peer, &u->out.seg, &s);
 	seg_text(&s, text);
-	return fail(r, "no line asks for `> %s` at %.3f", text, sec(r, u->at));
+	return fail(r, "no line asks for `> %s` at %.3f", text, sec(u->at));
 }
 
 static int events_run(struct run *r)

@@ -21,8 +21,6 @@
 
 enum { FIN = 1, SYN = 2, RST = 4, PSH = 8, ACK = 16, URG = 32, ECE = 64, CWR = 128 };
 
-#define WHEN_TEXT 32
-
 enum when_kind {
 	WHEN_REL, /* +0.10: after the event before */
 	WHEN_ABS, /* 0.10: after the start */
@@ -73,8 +71,6 @@ struct seg {
 	unsigned peer;          /* @2: another port of the peer; 0: the first */
 	struct opts opts;
 };
-
-enum icmp_kind { ICMP_UNREACH, ICMP_TOO_BIG, ICMP_TIME, ICMP_PARAM, ICMP_QUENCH, ICMP_REDIRECT };
 
 struct quote {
 	uint8_t type, code;
@@ -133,11 +129,11 @@ struct script {
 int script_read(struct script *, const char *path, const char *defined, struct err *);
 void script_free(struct script *);
 
-/* One line as a script has it, without its time. Options come as `<...>` if `any`. */
+/* A segment as a script has it, without time and direction. */
 #define SEG_TEXT 320
 void seg_text(const struct seg *, char text[SEG_TEXT]);
 
-/* 4294967295 for "4294967295:..." and the like; errno of a name such as "EAGAIN", 0: unknown. */
+/* The number of a name such as "EAGAIN", 0: unknown; and back. */
 int errno_of(const char *name);
 const char *errno_word(int code);
 

@@ -50,6 +50,8 @@ MISTAKES = [
     ("run tap:t0,ip=10.0.0.1", "10.0.0.1", "/24"),
     ("run tap:t0,ip=10.0.0.300/24", "10.0.0.300", ""),
     ("run tap:t0,netns=nosuchns", "nosuchns", "ip netns add"),
+    ("run tap:t0,impair=delay=5", "delay=5", "20ms"),
+    ("run tap:t0,impair=los=1%", "los", "loss"),
     ("-n", "-n", "NET"),
     ("show", "default", "weft run"),
     ("-n nosuchnet show", "", ""),
