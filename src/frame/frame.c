@@ -93,7 +93,9 @@ static inline void place_advance(struct place *at, size_t n)
 void frame_copy(const struct frame *f, uint32_t from, uint32_t n, const struct iovec *to,
 	unsigned nto, size_t skip)
 {
-	struct place src = {f->head, f->head_len, f->tail, f->tail + f->ntail};
+	/* a frame without a tail may have NULL there, to which nothing may be added, not even 0 */
+	const struct iovec *end = f->ntail ? f->tail + f->ntail : f->tail;
+	struct place src = {f->head, f->head_len, f->tail, end};
 	struct place dst = {to->iov_base, to->iov_len, to + 1, to + nto};
 
 	if ((uint64_t)from + n <= f->head_len && skip + n <= to->iov_len) {

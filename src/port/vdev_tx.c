@@ -102,7 +102,7 @@ static const char *tx_lend_any(
 	f->drop = DROP_NONE;
 	if (unlikely(len - ETH_HLEN > FRAME_MAX - ETH_HLEN)) /* both ends with one comparison */
 		f->drop = len < ETH_HLEN ? DROP_SHORT : DROP_TOO_LONG;
-	vnet_hdr_parse(h->data - hdr_len, &f->off);
+	vnet_hdr_parse(h->room + FRAME_ROOM - hdr_len, &f->off);
 	return NULL;
 }
 
@@ -111,7 +111,7 @@ static inline const char *tx_lend(
 	const struct chain *c, unsigned hdr_len, struct frame *f, struct frame_head *h)
 {
 	const uint8_t *from = c->iov->iov_base;
-	uint8_t *to = h->data - hdr_len;
+	uint8_t *to = h->room + FRAME_ROOM - hdr_len; /* on into the data */
 	uint32_t len = c->rlen - hdr_len;
 
 	if (unlikely(c->nr != 1 || c->nw || len - ETH_HLEN > FRAME_HEAD - ETH_HLEN))

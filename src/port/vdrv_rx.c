@@ -324,7 +324,7 @@ static void lend_new(struct vdrv *v, struct burst *b, unsigned max)
 
 		if (likely(lend_short(v, b, &u, most)))
 			continue;
-		memcpy(hdr, b->head[b->n].data - v->hdr_len, sizeof(hdr));
+		memcpy(hdr, b->head[b->n].room + FRAME_ROOM - v->hdr_len, sizeof(hdr));
 		p = rx_any(v, &u, hdr);
 		if (p && unlikely(!lend(v, b, p))) {
 			STAILQ_INSERT_TAIL(&v->rx.back, p, entry);
