@@ -12,6 +12,7 @@
 
 #include "net/sock.h"
 #include "net/stack.h"
+#include "net/tcp.h"
 #include "wire/bytes.h"
 #include "wire/ip4.h"
 
@@ -35,8 +36,11 @@ static void add(struct bed *b, const char *prefix)
 
 static void start(struct bed *b)
 {
-	const struct stack_conf conf = {.mac = {2, 0, 0, 0, 0, 1},
-		.memory = 4 << 20,
+	const struct tcp_conf tcp = {
+		.conns = 16, .txsegs = 64, .rxbufs = 64, .syns = 16, .timewaits = 16};
+	const struct stack_conf conf = {.tcp = &tcp,
+		.mac = {2, 0, 0, 0, 0, 1},
+		.memory = 1 << 20,
 		.seed = 1,
 		.no_dad = true,
 		.dhcp = true};

@@ -143,6 +143,11 @@ static int setup_small(void **state)
 	return setup_with(state, 0, 1280);
 }
 
+static int setup_huge(void **state)
+{
+	return setup_with(state, 0, 65520);
+}
+
 static int teardown(void **state)
 {
 	struct bed *b = *state;
@@ -518,6 +523,7 @@ int main(void)
 		ALL(setup_plain),
 		ALL(setup_jumbo),
 		ALL(setup_small),
+		ALL(setup_huge),
 	};
 
 	if (!testns_enter())

@@ -15,6 +15,7 @@
 
 #include "net/stack_int.h"
 #include "net/stack_rig.h"
+#include "net/tcp.h"
 #include "wire/arp.h"
 #include "wire/dhcp.h"
 #include "wire/eth.h"
@@ -320,6 +321,48 @@ static void martians(void **state)
 	assert_int_equal(c->in_other, 1);
 }
 
+static void send_syn(struct rig *r, const char *src, const char *dst, bool l2_group)
+{
+	const struct ip_addr s = rig_ip(src), d = rig_ip(dst);
+	struct ip4 ip = {.ttl = 9, .proto = 6, .len = 40};
+	struct csum c = {0};
+	uint8_t p[60];
+
+	make_udp4(p, 0, src, dst, l2_group);
+	memcpy(ip.src, ip_addr_v4(&s), 4);
+	memcpy(ip.dst, ip_addr_v4(&d), 4);
+	ip4_build(&ip, p + 14);
+	memset(p + 34, 0, 20);
+	put_be16(p + 34, 80);
+	put_be16(p + 36, 80);
+	p[46] = 0x50;
+	p[47] = 2;
+	csum_pseudo4(&c, ip.src, ip.dst, 6, 20);
+	csum_piece(&c, p + 34, 20);
+	put_be16(p + 50, csum_end(&c));
+	rig_inject(r, 0, p, 60);
+}
+
+/* A SYN from nobody, from ourselves (LAND) or to everybody gets no answer; an honest one a RST. */
+static void syns(void **state)
+{
+	struct rig *r = *state;
+	const struct tcp_counters *c = tcp_host_counters(stack_tcp(r->s[0]));
+
+	send_syn(r, "10.0.0.1", "10.0.0.1", false);
+	send_syn(r, "10.0.0.2", "10.0.0.255", true);
+	send_syn(r, "10.0.0.2", "255.255.255.255", true);
+	send_syn(r, "10.0.0.2", "224.0.0.1", true);
+	send_syn(r, "224.0.0.1", "10.0.0.1", false);
+	send_syn(r, "127.0.0.1", "10.0.0.1", false);
+	send_syn(r, "10.0.0.255", "10.0.0.1", false);
+	assert_int_equal(c->in_segs, 0);
+	send_syn(r, "10.0.0.2", "10.0.0.1", false);
+	rig_run(r, NSEC_PER_MSEC);
+	assert_int_equal(c->in_segs, 1);
+	assert_int_equal(c->rst_sent, 1);
+}
+
 /* Errors about closed ports: a few at once, then few; never about what went to many. */
 static void unreachable(void **state)
 {
@@ -490,6 +533,7 @@ int main(void)
 		TEST(duplicate),
 		TEST(router),
 		TEST(martians),
+		TEST(syns),
 		TEST(unreachable),
 		TEST(rubbish),
 		TEST(dhcp),
