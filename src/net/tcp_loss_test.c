@@ -3,7 +3,7 @@
  * Loss and its repair: traces of fast recovery, loss probe and timer; chosen and random victims on a
  * link, whole units and single segments; throughput against loss. [RFC 5681, 6582, 6675, 6937, 8985]
  */
-#include "net/tcp_pair.h"
+#include "net/tcp_pair_rig.h"
 
 static struct tcp *ready(struct rig *r, const char *synack)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Two engines through a link: equal streams, progress, clean paths without retransmission. */
-#include "net/tcp_pair.h"
+#include "net/tcp_pair_rig.h"
 
 static struct tcp_conf pair_conf(void)
 {

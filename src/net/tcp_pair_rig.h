@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * tcp_pair: two engines and a link between them in virtual time, for tests. The link has a delay, a
+ * tcp_pair_rig: two engines and a link between them in virtual time, for tests. The link has a delay, a
  * rate with a queue, and loses, reorders, doubles by seed: whole super-segments ("super") or the wire
  * segments in them one by one. Packets are real ones: they hold the sender's chunks and complete its
  * account when they have left.
  */
-#ifndef NET_TCP_PAIR_H
-#define NET_TCP_PAIR_H
+#ifndef NET_TCP_PAIR_RIG_H
+#define NET_TCP_PAIR_RIG_H
 
 #include "net/tcp_rig.h"
 
