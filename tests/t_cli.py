@@ -168,7 +168,12 @@ def words(t):
         with t.case("a second network beside it"):
             with Weft("vhost-user:a", options=["-n", "other"], rundir=rundir) as v:
                 check(json.loads(v.call("show", "-n", "other", "--json").stdout)["network"] == "other", "show -n other")
+                equal(sorted(call("ls", rundir=rundir).stdout.split()), ["default", "other"], "weft ls")
+                one_line(w.call("show", "-n", "nosuch"), "show -n nosuch", "nosuch", "default", "other")
+                check(json.loads(v.call("show", "-n", "other", "--json").stdout)["ports"][0]["mac"] != mac,
+                      "two networks offer the same address")
                 v.stop()
+            equal(call("ls", rundir=rundir).stdout, "default\n", "weft ls")
             check(w.alive(), "the first network ended with the second")
         with t.case("stop"):
             equal(w.call("stop").returncode, 0, "status of weft stop")

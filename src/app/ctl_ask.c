@@ -13,32 +13,74 @@
 #include "app/cmd.h"
 #include "app/ctl.h"
 
-static int ask_connect(const char *net, struct err *err)
+/* A socket connected to the network's, or -errno. */
+static int net_connect(const char *net, char path[RUNDIR_PATH + 16], struct err *err)
 {
 	struct sockaddr_un sa = {.sun_family = AF_UNIX};
 	char dir[RUNDIR_PATH];
-	int fd, n;
+	int fd, e;
 
 	if (rundir_path(dir, net, false, err))
 		return -EINVAL;
-	n = snprintf(sa.sun_path, sizeof(sa.sun_path), "%s/control", dir);
-	if (n >= (int)sizeof(sa.sun_path))
+	snprintf(path, RUNDIR_PATH + 16, "%s/control", dir);
+	if (strlen(path) >= sizeof(sa.sun_path))
 		return err_set(err, ENAMETOOLONG,
 			"the control socket's path is too long; set XDG_RUNTIME_DIR to a shorter "
 			"folder");
+	strcpy(sa.sun_path, path);
 	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	if (fd < 0)
 		return err_set(err, errno, "cannot make a socket: %s", strerror(errno));
 	if (!connect(fd, (struct sockaddr *)&sa, sizeof(sa)))
 		return fd;
-	if (errno == ENOENT || errno == ECONNREFUSED)
-		err_set(err, ENOENT,
-			"network '%s' is not running; start it: weft run -n %s PORT...", net, net);
-	else
-		err_set(err, errno, "cannot reach network '%s' at %s: %s", net, sa.sun_path,
-			strerror(errno));
+	e = errno;
 	close(fd);
-	return -ENOENT;
+	return err_set(err, e, "cannot reach network '%s' at %s: %s", net, path, strerror(e));
+}
+
+struct running {
+	char text[200];
+	unsigned n;
+	FILE *out; /* NULL: into `text` */
+};
+
+static void running_add(void *ctx, const char *net)
+{
+	struct running *r = ctx;
+	char path[RUNDIR_PATH + 16];
+	size_t at = strlen(r->text);
+	int fd = net_name_check(net, NULL) ? -1 : net_connect(net, path, NULL);
+
+	if (fd < 0)
+		return;
+	close(fd);
+	if (r->out)
+		fprintf(r->out, "%s\n", net);
+	else
+		snprintf(r->text + at, sizeof(r->text) - at, "%s%s", r->n ? ", " : "", net);
+	r->n++;
+}
+
+int word_ls(struct cmd_call *call)
+{
+	struct running r = {.out = call->out};
+
+	rundir_each(running_add, &r);
+	return CMD_DONE;
+}
+
+static int ask_connect(const char *net, struct err *err)
+{
+	struct running others = {""};
+	char path[RUNDIR_PATH + 16];
+	int fd = net_connect(net, path, err);
+
+	if (fd >= 0 || (fd != -ENOENT && fd != -ECONNREFUSED))
+		return fd;
+	rundir_each(running_add, &others);
+	return err_set(err, ENOENT,
+		"network '%s' is not running; %s%s%sstart it: weft run -n %s PORT...", net,
+		others.n ? "running: " : "", others.text, others.n ? "; or " : "", net);
 }
 
 /* JSON has no other text. */

@@ -143,6 +143,7 @@ int net_init(struct net *net, const struct net_config *c, struct err *err)
 	if (r)
 		return r;
 	strncpy(net->name, c->name, NAME_LEN - 1);
+	rundir_origin(net->origin, net->name);
 	r = rundir_path(net->rundir, net->name, false, err);
 	if (r)
 		return r;
@@ -342,7 +343,7 @@ int net_plug(struct net *net, struct port *port, const struct spec *spec, void (
 
 int net_add(struct net *net, const char *text, const char *cwd, struct err *err)
 {
-	struct spec_ctx ctx = {.net = net->name, .rundir = net->rundir, .cwd = cwd};
+	struct spec_ctx ctx = {.net = net->origin, .rundir = net->rundir, .cwd = cwd};
 	struct net_port *p = calloc(1, sizeof(*p));
 	char made[RUNDIR_PATH];
 	int r;

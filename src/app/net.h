@@ -32,6 +32,7 @@ struct net_port {
 struct net {
 	char name[NAME_LEN];
 	char rundir[RUNDIR_PATH];
+	char origin[RUNDIR_ORIGIN]; /* MAC addresses are made from it */
 	struct loop loop;
 	struct log log;
 	struct fabric *fabric;

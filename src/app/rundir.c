@@ -5,6 +5,7 @@
  */
 #include "app/rundir.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -62,26 +63,66 @@ static int folder_make(const char *path, struct err *err)
 	return folder_check(path, err);
 }
 
-int rundir_path(char path[RUNDIR_PATH], const char *net, bool make, struct err *err)
+/* The folder that has those of all our networks. */
+static int base_path(char base[RUNDIR_PATH - 64], struct err *err)
 {
+	const size_t size = RUNDIR_PATH - 64;
 	const char *xdg = getenv("XDG_RUNTIME_DIR");
 	unsigned long uid = outer_uid();
-	char base[RUNDIR_PATH - 64];
-	int n, r;
+	int n;
 
 	if (xdg && *xdg == '/')
-		n = snprintf(base, sizeof(base), "%s/weft", xdg);
+		n = snprintf(base, size, "%s/weft", xdg);
 	else if (uid == 0)
-		n = snprintf(base, sizeof(base), "/run/weft");
+		n = snprintf(base, size, "/run/weft");
 	else
-		n = snprintf(base, sizeof(base), "/tmp/weft-%lu", uid);
-	if (n >= (int)sizeof(base))
+		n = snprintf(base, size, "/tmp/weft-%lu", uid);
+	if (n >= (int)size)
 		return err_set(err, ENAMETOOLONG, "XDG_RUNTIME_DIR is too long: %d bytes", n);
+	return 0;
+}
+
+int rundir_path(char path[RUNDIR_PATH], const char *net, bool make, struct err *err)
+{
+	char base[RUNDIR_PATH - 64];
+	int r = base_path(base, err);
+
+	if (r)
+		return r;
 	snprintf(path, RUNDIR_PATH, "%s/%.32s", base, net);
 	if (!make)
 		return 0;
 	r = folder_make(base, err);
 	return r ? r : folder_make(path, err);
+}
+
+void rundir_each(void (*each)(void *ctx, const char *net), void *ctx)
+{
+	char base[RUNDIR_PATH - 64];
+	struct dirent *e;
+	DIR *d;
+
+	if (base_path(base, NULL) || folder_check(base, NULL) || !(d = opendir(base)))
+		return;
+	while ((e = readdir(d))) {
+		if (e->d_name[0] != '.')
+			each(ctx, e->d_name);
+	}
+	closedir(d);
+}
+
+char *rundir_origin(char text[RUNDIR_ORIGIN], const char *net)
+{
+	FILE *f = fopen("/etc/machine-id", "re");
+	char machine[33] = "";
+
+	if (f) {
+		if (!fgets(machine, sizeof(machine), f))
+			machine[0] = 0;
+		fclose(f);
+	}
+	snprintf(text, RUNDIR_ORIGIN, "%s %lu %.32s", machine, outer_uid(), net);
+	return text;
 }
 
 /* The folder that we have locked is still the one of that name. */

@@ -17,6 +17,16 @@
 /* The folder of a network, made if `make`. 0 or -errno; without `make` only the name is built. */
 int rundir_path(char path[RUNDIR_PATH], const char *net, bool make, struct err *);
 
+/* Every network that has a folder, whether it runs or not, in no order. */
+void rundir_each(void (*each)(void *ctx, const char *net), void *ctx);
+
+/*
+ * What MAC addresses are made from, beside a port's name: this machine, the user, the network. Two
+ * users or hosts that are one day bridged together have different ones.
+ */
+#define RUNDIR_ORIGIN 128 /* bytes with the NUL */
+char *rundir_origin(char text[RUNDIR_ORIGIN], const char *net);
+
 /*
  * Make the folder and claim it for this process until `*lock` is closed. -EBUSY: another process
  * has the network.

@@ -116,17 +116,81 @@ static void test_count(void **state)
 		assert_string_equal(show_text_count(cases[i].n, text), cases[i].text);
 }
 
-static char *args(const char *front, const char *port, int status)
+/* What `weft args` prints for up to three words more. */
+static char *args_of(const char *const more[3], int status)
 {
 	struct cmd_call call = {.net_name = "lab", .net = &net, .cwd = "/"};
-	const char *argv[] = {"args", front, port};
+	const char *argv[] = {"args", more[0], more[1], more[2]};
 	char *text = NULL;
 	size_t len;
 
 	call.out = open_memstream(&text, &len);
-	assert_int_equal(cmd_exec(&call, 3, argv), status);
+	assert_int_equal(cmd_exec(&call, more[2] ? 4 : 3, argv), status);
 	fclose(call.out);
 	return text;
+}
+
+static char *args(const char *front, const char *port, int status)
+{
+	return args_of((const char *[]){front, port, NULL}, status);
+}
+
+static unsigned times(const char *text, const char *what)
+{
+	unsigned n = 0;
+
+	while ((text = strstr(text, what))) {
+		text++;
+		n++;
+	}
+	return n;
+}
+
+/* One memory, two cards. */
+static void test_args_of_two(void **state)
+{
+	static const char *const fronts[][3] = {
+		{"qemu", "memory-backend-memfd,id=mem0,size=1G", "-device virtio-net-pci"},
+		{"uml", "mem=1G", "virtio_uml.device="},
+		{"cloud-hypervisor", "--net", "socket="},
+		{"libvirt", "<memoryBacking>", "<interface "},
+	};
+
+	(void)state;
+	for (unsigned i = 0; i < 4; i++) {
+		char *text = args_of((const char *[]){fronts[i][0], "a", "b"}, CMD_DONE);
+
+		assert_int_equal(times(text, fronts[i][1]), 1);
+		assert_int_equal(times(text, fronts[i][2]), 2);
+		free(text);
+	}
+	free(args_of((const char *[]){"qemu", "a", "a"}, CMD_MISTAKE));
+	free(args_of((const char *[]){"qemu", "a", "z"}, CMD_MISTAKE));
+}
+
+static void test_args_memory(void **state)
+{
+	static const char *const bad[] = {"0G", "1", "x", "1GB", "", "1G,x=y"};
+	struct cmd_call call = {.net_name = "lab", .net = &net, .cwd = "/"};
+	const char *argv[] = {"args", "qemu", "a", "-m", ""};
+	char *text = NULL;
+	size_t len;
+
+	(void)state;
+	for (unsigned i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		call = (struct cmd_call){.net_name = "lab", .net = &net, .cwd = "/"};
+		argv[4] = bad[i];
+		assert_int_equal(cmd_exec(&call, 5, argv), CMD_MISTAKE);
+		assert_non_null(strstr(call.err.text, "512M"));
+	}
+	call = (struct cmd_call){.net_name = "lab", .net = &net, .cwd = "/"};
+	call.out = open_memstream(&text, &len);
+	argv[4] = "512M";
+	assert_int_equal(cmd_exec(&call, 5, argv), CMD_DONE);
+	fclose(call.out);
+	assert_non_null(
+		strstr(text, "-m 512M -object memory-backend-memfd,id=mem0,size=512M,share=on"));
+	free(text);
 }
 
 static void test_args(void **state)
@@ -173,6 +237,8 @@ int main(void)
 		cmocka_unit_test(test_drops),
 		cmocka_unit_test(test_count),
 		cmocka_unit_test(test_args),
+		cmocka_unit_test(test_args_of_two),
+		cmocka_unit_test(test_args_memory),
 	};
 
 	return cmocka_run_group_tests(tests, setup, teardown);

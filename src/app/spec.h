@@ -54,7 +54,7 @@ struct spec {
 };
 
 struct spec_ctx {
-	const char *net;    /* the network's name: MAC addresses are made from it, too */
+	const char *net;    /* what MAC addresses are made from, beside the port's name */
 	const char *rundir; /* where a bare NAME's socket goes */
 	const char *cwd;    /* what a relative path starts from */
 };
