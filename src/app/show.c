@@ -163,7 +163,11 @@ static void show_tap(json_t *o, const struct net_port *p)
 
 static void show_macvtap(json_t *o, const struct net_port *p)
 {
+	char mac[18];
+
 	show_tap(o, p);
+	set_text(o, "mac",
+		show_mac(tap_mac(p->port), mac)); /* what the guest behind it is to have */
 	set_text(o, "below", p->spec.ifname);
 }
 

@@ -141,7 +141,7 @@ static int on_tap(struct weft_host *h, struct host_words *w, struct err *err)
 	if (r)
 		return r;
 	if (macvtap) /* what comes to another address it never sees */
-		memcpy(w->conf.mac, h->tap->mac, sizeof(w->conf.mac));
+		memcpy(w->conf.mac, tap_mac(h->tap), sizeof(w->conf.mac));
 	else if (!w->has_mac)
 		port_mac_of_name("host", h->spec.name, w->conf.mac);
 	if (!w->conf.mtu)

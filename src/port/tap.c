@@ -515,8 +515,6 @@ int tap_open(struct port **out, const char *name, const struct tap_config *cfg, 
 	}
 	t->port.mtu = t->i.link.mtu;
 	t->port.accepts = vnet_accepts(t->i.features);
-	if (cfg->lower)
-		memcpy(t->port.mac, t->i.mac, sizeof(t->port.mac));
 	t->port.link = t->i.link.up;
 	if (cfg->fd)
 		close(cfg->fd);
@@ -553,6 +551,11 @@ const char *tap_ifname(const struct port *port)
 uint64_t tap_features(const struct port *port)
 {
 	return ((const struct tap *)(const void *)port)->i.features;
+}
+
+const uint8_t *tap_mac(const struct port *port)
+{
+	return ((const struct tap *)(const void *)port)->i.mac;
 }
 
 uint32_t tap_vnet_hdr(const struct port *port)

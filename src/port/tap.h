@@ -56,6 +56,8 @@ const char *tap_missing(const struct port *);
 const char *tap_ifname(const struct port *);
 /* Virtio feature bits that hold: guest_*: towards the kernel; csum, host_*: from it. */
 uint64_t tap_features(const struct port *);
+/* The interface's own address at the opening. port->mac stays zero: it is not offered to anybody. */
+const uint8_t *tap_mac(const struct port *);
 uint32_t tap_vnet_hdr(const struct port *);
 /* False: the port does not copy. */
 bool tap_copied(const struct port *, struct tap_copied *);

@@ -252,7 +252,7 @@ static void frames_pass_and_nothing_stays(void **state)
 		cfg.off = i >= 4 ? VNET_BIT(CSUM) | VNET_BIT(GUEST_CSUM) : 0;
 		open_good(fx, &cfg);
 		assert_true(fx->port->link);
-		assert_memory_equal(fx->port->mac, mac_us, 6);
+		assert_memory_equal(tap_mac(fx->port), mac_us, 6);
 		assert_int_equal(fx->port->mtu, 1500);
 		assert_int_equal(fx->port->accepts & ACCEPT_CSUM, i >= 4 ? 0 : ACCEPT_CSUM);
 		snprintf(ifname, sizeof(ifname), "%s", tap_ifname(fx->port));
