@@ -28,7 +28,8 @@ build-check/build.ninja:
 build-fuzz/build.ninja:
 	@if command -v clang >/dev/null; then \
 		CC=clang $(MESON) setup --buildtype=debugoptimized -Db_sanitize=address,undefined \
-			-Db_lundef=false -Dc_args=-fsanitize=fuzzer-no-link -Dfuzz=true -Dtests=disabled build-fuzz; \
+			-Db_lundef=false -Dfuzz=true \
+			"-Dc_args=['-fsanitize=fuzzer-no-link', '-fsanitize-coverage=trace-div']" -Dtests=disabled build-fuzz; \
 	else echo "no clang: fuzz targets are not built"; fi
 
 build: deps build/build.ninja

@@ -244,7 +244,8 @@ static unsigned out_build(struct tap *t, const struct frame *f, uint8_t *hdr)
 	t->out[0] = (struct iovec){hdr, t->hdr_len};
 	t->out[1] = (struct iovec){f->head, f->head_len};
 	if (f->ntail <= IOV_MAX - 2) {
-		memcpy(&t->out[2], f->tail, f->ntail * sizeof(*f->tail));
+		if (f->ntail) /* else there may be no list at all */
+			memcpy(&t->out[2], f->tail, f->ntail * sizeof(*f->tail));
 		return 2u + f->ntail;
 	}
 	frame_copy(f, f->head_len, f->tail_len, &joined, 1, 0);
