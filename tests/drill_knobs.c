@@ -15,19 +15,19 @@
 static const struct by_name {
 	const char *glob, *knob;
 } by_name[] = {
-	{"*/snd-syn-with-ecn-*", "ecn=1"},
-	{"*/snd-syn-with-ecn-ipv?.pkt", "ecn_retries=1"},
+	{"snd-syn-with-ecn-*", "ecn=1"},
+	{"snd-syn-with-ecn-ipv?.pkt", "ecn_retries=1"},
 	{"*-ecn10.pkt", "ecn=1"},
 	{"*-dropping-enabled-ipv?.pkt", "drop_synfin=1"},
 	{"*-secure-drop-ipv?.pkt", "drop_synfin=1"},
-	{"*/snd-syn-without-sack-and-ws-and-ts-*", "no_sack=1"},
-	{"*/snd-syn-without-sack-and-ws-and-ts-*", "no_ws=1"},
-	{"*/snd-syn-without-sack-and-ws-and-ts-*", "no_ts=1"},
-	{"*/snd-syn-without-ws-and-ts-*", "no_ws=1"},
-	{"*/snd-syn-without-ws-and-ts-*", "no_ts=1"},
-	{"*/snd-syn-without-sack-ipv?.pkt", "no_sack=1"},
-	{"*/snd-syn-with-max-ws-*", "wscale=14"},
-	{"*/snd-syn-with-min-ws-*", "wscale=0"},
+	{"snd-syn-without-sack-and-ws-and-ts-*", "no_sack=1"},
+	{"snd-syn-without-sack-and-ws-and-ts-*", "no_ws=1"},
+	{"snd-syn-without-sack-and-ws-and-ts-*", "no_ts=1"},
+	{"snd-syn-without-ws-and-ts-*", "no_ws=1"},
+	{"snd-syn-without-ws-and-ts-*", "no_ts=1"},
+	{"snd-syn-without-sack-ipv?.pkt", "no_sack=1"},
+	{"snd-syn-with-max-ws-*", "wscale=14"},
+	{"snd-syn-with-min-ws-*", "wscale=0"},
 };
 
 /*
@@ -54,6 +54,8 @@ static uint32_t rcvbuf_of(const struct script *s)
 
 int conf_of_script(const struct script *s, struct tcp_conf *c, struct err *err)
 {
+	const char *slash = strrchr(s->path, '/'), *name = slash ? slash + 1 : s->path;
+
 	*c = (struct tcp_conf){
 		.conns = 64,
 		.txsegs = 4096,
@@ -69,7 +71,7 @@ int conf_of_script(const struct script *s, struct tcp_conf *c, struct err *err)
 		.plain_delack = true,
 	};
 	for (unsigned i = 0; i < sizeof(by_name) / sizeof(by_name[0]); i++)
-		if (!fnmatch(by_name[i].glob, s->path, 0))
+		if (!fnmatch(by_name[i].glob, name, 0))
 			host_knob(c, by_name[i].knob);
 	for (unsigned i = 0; i < s->nknobs; i++)
 		if (!host_knob(c, s->knob[i]))
