@@ -3,73 +3,20 @@
  * bench: the word `weft bench`: its options become the words of a port, its results JSON, and that
  * becomes text for people.
  */
-#include <ctype.h>
 #include <errno.h>
 #include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "app/bench_opt.h"
 #include "app/bench_run.h"
 #include "app/cmd.h"
 #include "app/words.h"
 
-/* Places in the table of options; from OPT_KNOB on they are keys of a virtio-user port. */
-enum { OPT_SIZE, OPT_TIME, OPT_PACKETS, OPT_VIA, OPT_TO, OPT_JSON, OPT_MTU, OPT_KNOB };
-
-static int option_number(struct cmd_call *call, unsigned i, uint32_t min, uint32_t max, uint32_t *n,
-	uint32_t otherwise)
-{
-	int r = cmd_number(call, i, max, n, otherwise);
-
-	if (!r && *n < min)
-		r = err_set(&call->err, EINVAL, "bench: %s %u: must be a number from %u to %u",
-			call->cmd->opt[i].name, *n, min, max);
-	return r;
-}
-
-/* "2", "0.5" */
-static int option_time(struct cmd_call *call, nsec_t *time)
-{
-	const char *text = call->opt[OPT_TIME] ? call->opt[OPT_TIME] : "5";
-	char *end;
-	double sec = strtod(text, &end);
-
-	if (!isdigit((unsigned char)*text) || *end || sec <= 0 || sec > 86400)
-		return err_set(&call->err, EINVAL,
-			"bench: -t %.60s: must be seconds, such as 10 or 0.5", text);
-	*time = (nsec_t)(sec * (double)NSEC_PER_SEC);
-	return 0;
-}
-
-/* ",rxbuf=page,order=0" of all knobs given; a comma inside a value is doubled. */
-static char *option_knobs(const struct cmd_call *call)
-{
-	size_t size = 1;
-	char *text, *at;
-
-	for (unsigned i = OPT_KNOB; i < CMD_OPTS; i++)
-		size += call->opt[i] ? 2 * strlen(call->opt[i]) + 32 : 0;
-	text = at = malloc(size);
-	if (!text)
-		return NULL;
-	*at = 0;
-	for (unsigned i = OPT_KNOB; i < CMD_OPTS; i++) {
-		if (!call->opt[i])
-			continue;
-		at += sprintf(at, ",%s=", call->cmd->opt[i].name + 2);
-		for (const char *c = call->opt[i]; *c; c++) {
-			*at++ = *c;
-			if (*c == ',')
-				*at++ = ',';
-		}
-		*at = 0;
-	}
-	return text;
-}
-
 static int bench_options(struct cmd_call *call, struct bench_config *c)
 {
-	static const char *const kinds[] = {"pktgen", "rx"};
+	static const char *const kinds[] = {"pktgen", "rx", "tcp_stream", "tcp_maerts", "tcp_rr",
+		"tcp_crr", "udp_stream", "udp_rr", "server"};
 	char hint[160];
 	uint32_t packets;
 
@@ -77,7 +24,15 @@ static int bench_options(struct cmd_call *call, struct bench_config *c)
 
 	if (!receive && strcmp(call->arg[0], "pktgen") != 0)
 		return err_set(&call->err, EINVAL, "bench: '%.60s' is not a benchmark%s",
-			call->arg[0], words_hint(hint, sizeof(hint), call->arg[0], kinds, 2));
+			call->arg[0],
+			words_hint(hint, sizeof(hint), call->arg[0], kinds,
+				sizeof(kinds) / sizeof(*kinds)));
+	for (unsigned i = OPT_FLOW; i < OPT_END; i++)
+		if (call->opt[i])
+			return err_set(&call->err, EINVAL,
+				"bench: %s sends packets, not flows; %s is for tcp_stream, udp_rr "
+				"...",
+				call->arg[0], call->cmd->opt[i].name);
 	c->via = call->opt[OPT_VIA];
 	c->to = call->opt[OPT_TO];
 	if (receive && (!c->via || c->to))
@@ -91,10 +46,10 @@ static int bench_options(struct cmd_call *call, struct bench_config *c)
 		c->to = c->via;
 		c->via = NULL;
 	}
-	if (option_number(call, OPT_SIZE, BENCH_SIZE_MIN, BENCH_SIZE_MAX, &c->size, 64) ||
-		option_number(call, OPT_MTU, ETH_MTU_MIN, ETH_MTU_MAX, &c->mtu, 1500) ||
-		option_number(call, OPT_PACKETS, 1, UINT32_MAX, &packets, 1) ||
-		option_time(call, &c->time))
+	if (bench_number(call, OPT_SIZE, BENCH_SIZE_MIN, BENCH_SIZE_MAX, &c->size, 64) ||
+		bench_number(call, OPT_MTU, ETH_MTU_MIN, ETH_MTU_MAX, &c->mtu, 1500) ||
+		bench_number(call, OPT_PACKETS, 1, UINT32_MAX, &packets, 1) ||
+		bench_time(call, &c->time))
 		return -EINVAL;
 	if (call->opt[OPT_PACKETS]) {
 		c->packets = packets;
@@ -237,11 +192,15 @@ int word_bench(struct cmd_call *call)
 {
 	struct bench_config c = {.cwd = call->cwd, .net = call->net_name};
 	char *knobs;
-	int r = bench_options(call, &c);
+	int r;
+
+	if (bench_is_flow(call->arg[0]))
+		return bench_flow_word(call);
+	r = bench_options(call, &c);
 
 	if (r)
 		return CMD_MISTAKE;
-	knobs = option_knobs(call);
+	knobs = bench_knobs(call, "");
 	if (!knobs) {
 		err_set(&call->err, ENOMEM, "no memory");
 		return CMD_MISTAKE;

@@ -56,12 +56,18 @@ const struct cmd cmds[] = {
 		"direction, and\n"
 		"why the last frame was dropped.",
 		2, 2, false, word_why, {{0}}},
-	{"bench", "pktgen|rx", "measure the driver, the network and the way between them",
+	{"bench", "pktgen|rx|tcp_stream|tcp_maerts|tcp_rr|tcp_crr|udp_stream|udp_rr|server",
+		"measure the driver, the network and the hosts",
 		"pktgen sends through a network in this process to a receiver in this process, or "
 		"into\n"
 		"the socket of another back-end; rx receives there. Frames above the MTU are TCP\n"
 		"super-packets. Every knob of the driver is an option; all are printed with the "
-		"result.",
+		"result.\n"
+		"tcp_stream sends from a host in this process through a network to another one;\n"
+		"tcp_maerts the other way; _rr is request and response, again and again, _crr with "
+		"a\n"
+		"connection for each. With --via only the client is here, and `weft bench server`\n"
+		"is the other end. Everything that arrives is compared with what was sent.",
 		1, 1, true, word_bench,
 		{{"--size", "64..65535", "bytes of a frame; default 64"},
 			{"-t", "SECONDS", "how long; default 5"},
@@ -79,7 +85,32 @@ const struct cmd cmds[] = {
 			{"--order", "0..4", "of the payload's chunks"},
 			{"--rxorder", "0..4", "of the receive buffers' chunks"},
 			{"--ring", "2..1024", "entries of the rings"},
-			{"--memory", "SIZE", "of each driver"}}},
+			{"--memory", "SIZE", "of each driver"},
+			/* from here on: of hosts */
+			{"-m", "BYTES",
+				"of a write, or of a datagram; default 131072, or the MTU's"},
+			{"-P", "1..4096", "sessions; default 1"},
+			{"--count", "N", "bytes, exchanges or datagrams of a session"},
+			{"--rr-size", "REQUEST[,RESPONSE]", "bytes; default 1,1"},
+			{"--train", "1..64", "datagrams of one send; default 1"},
+			{"--sndbuf", "BYTES", "default: grows by itself"},
+			{"--rcvbuf", "BYTES", "default: grows by itself"},
+			{"--addr", "ADDR/LEN+...",
+				"of this host; default 10.99.0.1/24+fd99::1/64, server: 2"},
+			{"--host", "ADDR", "of the server"}, {"--ip", "4|6", "default 4"},
+			{"--delay", "TIME", "of the network, each way"},
+			{"--loss", "PERCENT", "of the network, each way"},
+			{"--rate", "BITS", "of the network, each way, such as 1G"},
+			{"--seed", "N", "of the losses"},
+			{"--push-at", "goal|mss", "when a unit that is not full is sent"},
+			{"--frag-chunk", "32768|4096", "bytes of the chunks that are written to"},
+			{"--autocork", "on|off", "small writes wait for what is on its way"},
+			{"--autosize", "on|off", "units follow the rate"},
+			{"--tso", "on|off", "super-segments"},
+			{"--rcv-win-model", "modern|2013", "how much of the buffer is offered"},
+			{"--cc", "newreno|cubic", "congestion control"},
+			{"--timewait", "SECONDS", "default 60"},
+			{"--threads", "1|3", "each host and the network on its own"}}},
 	{"ls", "", "list the networks that run",
 		"One name a line: the user's own, in his runtime folder.", 0, 0, true, word_ls,
 		{{0}}},

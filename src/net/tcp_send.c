@@ -241,6 +241,7 @@ ssize_t tcp_send(struct tcp *t, const struct iovec *iov, unsigned niov, int flag
 	end_of_call(t, flags);
 	return (ssize_t)total;
 full:
+	t->ev_last &= (uint8_t)~TCP_EV_WRITABLE; /* room is news from now on */
 	if (total == 0)
 		return -EAGAIN;
 	end_of_call(t, 0);
@@ -266,8 +267,10 @@ ssize_t tcp_send_frags(struct tcp *t, const struct pkt_frag *f, unsigned n, int 
 		segs += f[i].len / goal + 2;
 	}
 	if (total == 0 || t->queued + total > t->sndbuf ||
-		t->host->txseg_live + segs + 1 > t->host->conf.txsegs)
+		t->host->txseg_live + segs + 1 > t->host->conf.txsegs) {
+		t->ev_last &= (uint8_t)~TCP_EV_WRITABLE;
 		return -EAGAIN;
+	}
 	for (unsigned i = 0; i < n; i++) {
 		for (uint32_t at = 0; at < f[i].len;) {
 			struct tcp_txseg *s = append_tail(t, goal);

@@ -40,8 +40,12 @@ static void tw_ack(struct tcp_host *h, struct tcp_tw *w)
 /* A SYN that the old connection cannot have sent. */
 static bool surely_newer(const struct tcp_tw *w, const struct tcp_in *in)
 {
-	if (w->ts_ok && in->o.ts_ok)
-		return (int32_t)(in->o.tsval - w->ts_recent) > 0;
+	if (w->ts_ok && in->o.ts_ok) {
+		const int32_t newer = (int32_t)(in->o.tsval - w->ts_recent);
+
+		/* within one tick the sequence number decides [RFC 6191 2] */
+		return newer > 0 || (newer == 0 && seq_lt(w->rcv_nxt, in->seq));
+	}
 	return seq_lt(w->rcv_nxt + w->rcv_wnd, in->seq);
 }
 

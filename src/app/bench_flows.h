@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * bench_flows: a benchmark of flows from set-up to sums: one or two hosts, and the network between them
+ * if both are here, polled on one thread.
+ *
+ *	[ client ] -- driver -- [ network ] -- driver -- [ server ]     all in this process
+ *	[ client or server ] -- driver or tap -- somebody else
+ */
+#ifndef APP_BENCH_FLOWS_H
+#define APP_BENCH_FLOWS_H
+
+#include "app/bench_flow.h"
+#include "app/net.h"
+#include "app/show_driver.h"
+
+struct bench_flows_config {
+	struct flow_config flow;
+	const char *via; /* the words of the one host's port; NULL: both are here */
+	bool serve;      /* with via: it is the server */
+	const char *addr, *cwd, *net;
+	const char *impair; /* words for the network, "": none */
+	const char *knobs;  /* ",key=value..." of the drivers */
+	uint32_t mtu;
+	nsec_t time;
+	struct tcp_conf tcp;
+};
+
+struct bench_flows_end { /* one host, and what it counted */
+	struct bench_host host;
+	struct flow_side *side; /* NULL: not here */
+	struct driver_count drv;
+	struct tcp_counters tcp;
+	struct stack_counters stack;
+};
+
+struct bench_flows {
+	struct bench_flows_config config;
+	struct net net;
+	char dir[64];
+	struct bench_flows_end client, server;
+	struct loop_timer alarm; /* wakes the loop, does nothing */
+	nsec_t moved, woken;
+	nsec_t begun, ended; /* of what was counted: to the last byte that arrived */
+	double cpu;          /* seconds, of the whole process */
+};
+
+/* 0 or -errno; after 0 bench_flows_fini. Big. */
+int bench_flows_init(struct bench_flows *, const struct bench_flows_config *, struct err *);
+void bench_flows_fini(struct bench_flows *);
+/* Waits for links (-ETIMEDOUT: none), then runs to the end. A server calls `ready` when it is. */
+int bench_flows_run(struct bench_flows *, void (*ready)(void *ctx), void *ctx, struct err *);
+/* Bytes that arrived and were compared, wherever they did; and pieces that were wrong. */
+uint64_t bench_flows_bytes(const struct bench_flows *);
+uint64_t bench_flows_wrong(const struct bench_flows *);
+
+#endif
