@@ -16,17 +16,14 @@ static bool syn_rcvd_ack(struct tcp *t, struct tcp_in *in)
 		return false;
 	}
 	if (t->retries == 0 && t->last_snd > 0)
-		tcp_rtt_sample(t, u32_max((uint32_t)1, 1) + t->host->now - t->last_snd);
+		tcp_rtt_sample(t, t->host->now - t->last_snd);
 	t->snd_una = seq_max(t->snd_una, t->iss + 1);
 	t->snd_wnd = t->max_snd_wnd = in->wnd;
 	t->snd_wl1 = in->seq;
 	t->snd_wl2 = in->ack;
-	if (t->fin_queued) {
-		tcp_established(t);
-		t->state = TCPS_FIN_WAIT_1;
-	} else {
-		tcp_established(t);
-	}
+	tcp_established(t);
+	if (t->fin_queued) /* the user has finished already */
+		tcp_set_state(t, TCPS_FIN_WAIT_1);
 	tcp_timer_rtx(t);
 	tcp_push_check(t);
 	return true;

@@ -120,7 +120,7 @@ static const char *check_rx(const struct tcp *t)
 		return "received bytes are miscounted";
 	if (iv != NULL && (iv->n == 0 || seq_lt(iv->r[0].beg, t->rcv_nxt)))
 		return "the out-of-order queue is empty or old";
-	if (iv != NULL && t->state != TCPS_SYN_RCVD && iv->r[0].beg == t->rcv_nxt)
+	if (iv != NULL && tcp_synced(t) && iv->r[0].beg == t->rcv_nxt)
 		return "the out-of-order queue is in order";
 	if (iv != NULL)
 		seq = iv->r[0].beg;

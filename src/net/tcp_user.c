@@ -178,7 +178,7 @@ ssize_t tcp_recv(struct tcp *t, const struct iovec *iov, unsigned niov, int flag
 static void queue_fin(struct tcp *t)
 {
 	static const uint8_t next[] = {
-		[TCPS_SYN_RCVD] = TCPS_FIN_WAIT_1,
+		[TCPS_SYN_RCVD] = TCPS_SYN_RCVD, /* to FIN-WAIT-1 when our SYN is acknowledged */
 		[TCPS_ESTABLISHED] = TCPS_FIN_WAIT_1,
 		[TCPS_CLOSE_WAIT] = TCPS_LAST_ACK,
 	};
