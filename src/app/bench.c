@@ -99,13 +99,21 @@ static json_t *bench_json(const struct bench *b, const char *word)
 		json_object_set_new(o, "sender", show_driver(&b->tx.count));
 	if (b->rx.port)
 		json_object_set_new(o, "receiver", show_driver(&b->rx.count));
-	set_num(o, "network_drops", b->drops);
+	if (!b->config.via && !b->config.to) /* else the network is somebody else's */
+		set_num(o, "network_drops", b->drops);
 	return o;
 }
 
 static double real_of(const json_t *o, const char *key)
 {
 	return json_number_value(json_object_get(o, key));
+}
+
+/* A ratio to a handful of packets says nothing. */
+static bool ratio_means(const json_t *side, const char *key)
+{
+	return real_of(side, "rx_packets") + real_of(side, "tx_packets") >= 100 &&
+	       real_of(side, key) != 0;
 }
 
 /* The counters that are not 0, a few on a line. */
@@ -125,7 +133,9 @@ static void print_counters(FILE *f, const char *title, json_t *side)
 			for (size_t i = 0; i < json_array_size(value); i++)
 				fprintf(f, "%c%lld", i ? '/' : ' ',
 					(long long)json_integer_value(json_array_get(value, i)));
-		} else if (json_is_real(value) && json_number_value(value) != 0) {
+		} else if (json_is_real(value)) {
+			if (!ratio_means(side, key))
+				continue;
 			fprintf(f, "%s%s %.3f", n++ % 4 ? "  " : "\n  ", key,
 				json_number_value(value));
 		} else if (json_integer_value(value)) {
@@ -142,6 +152,8 @@ static void bench_text(FILE *f, const json_t *o)
 	const char *key, *sep = "";
 	json_t *value;
 
+	if (real_of(o, "packets_per_second") == 0)
+		fprintf(f, "no packet came in %.2f s\n", real_of(o, "seconds"));
 	fprintf(f, "%s %.0f bytes: %.3f Mpps, %.2f Gbit/s, %.0f ns per packet, %.2f s\n",
 		json_string_value(json_object_get(o, "benchmark")), real_of(o, "size"),
 		real_of(o, "packets_per_second") / 1e6, real_of(o, "gbit_per_second"),

@@ -327,7 +327,7 @@ static void bench_count(struct bench *b, bool begin)
 	b->drops = bench_drops(b) - (begin ? 0 : b->drops);
 	if (begin)
 		b->begun = b->ended = loop_refresh(&b->net.loop);
-	else if (!b->rx.port)
+	else if (!b->rx.port || !b->rx.packets)
 		b->ended = loop_refresh(&b->net.loop);
 }
 

@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "app/words.h"
 #include "base/rand.h"
@@ -190,6 +191,8 @@ void net_fini(struct net *net)
 		next = TAILQ_NEXT(p, entry);
 		net_port_free(net, p);
 	}
+	if (net->own_rundir)
+		rundir_remove(net->rundir);
 	fabric_free(net->fabric);
 	net->fabric = NULL;
 	loop_fini(&net->loop);
@@ -243,6 +246,17 @@ static bool tap_taken(const struct spec *a, const struct spec *b)
 
 	return a->kind == SPEC_TAP && b->kind == SPEC_TAP && !a->fd && !b->fd &&
 	       !strcmp(a->ifname, b->ifname) && !strcmp(na, nb);
+}
+
+/* The folder that the port's socket lies in, if that is the network's own. */
+static int net_make_rundir(struct net *net, const struct spec *s, struct err *err)
+{
+	char made[RUNDIR_PATH];
+
+	if (strncmp(s->path, net->rundir, strlen(net->rundir)) != 0)
+		return 0;
+	net->own_rundir |= access(net->rundir, F_OK) != 0;
+	return rundir_path(made, net->name, true, err);
 }
 
 /* What must be unique is checked before anything is opened, so that a mistake touches nothing. */
@@ -345,7 +359,6 @@ int net_add(struct net *net, const char *text, const char *cwd, struct err *err)
 {
 	struct spec_ctx ctx = {.net = net->origin, .rundir = net->rundir, .cwd = cwd};
 	struct net_port *p = calloc(1, sizeof(*p));
-	char made[RUNDIR_PATH];
 	int r;
 
 	if (!p)
@@ -355,8 +368,8 @@ int net_add(struct net *net, const char *text, const char *cwd, struct err *err)
 		goto free_port;
 	p->kind = p->spec.kind;
 	r = net_check_new(net, &p->spec, err);
-	if (!r && !strncmp(p->spec.path, net->rundir, strlen(net->rundir)))
-		r = rundir_path(made, net->name, true, err);
+	if (!r)
+		r = net_make_rundir(net, &p->spec, err);
 	if (!r)
 		r = net_open(net, p, err);
 	if (!r)

@@ -32,6 +32,7 @@ struct net_port {
 struct net {
 	char name[NAME_LEN];
 	char rundir[RUNDIR_PATH];
+	bool own_rundir;            /* nobody has claimed the folder: we made it, and remove it */
 	char origin[RUNDIR_ORIGIN]; /* MAC addresses are made from it */
 	struct loop loop;
 	struct log log;

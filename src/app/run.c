@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * run: `weft run`, the process that is a network: claim the name, open the ports, listen for
- * control, turn the loop until told to end, and leave nothing behind. Whatever is process-wide
+ * control, turn the loop until told to end, and leave nothing behind. Threads are for closing only. Whatever is process-wide
  * (signals, limits, the SIGBUS guard, printing) is done here and nowhere else.
  */
 #include <errno.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,6 +17,7 @@
 #include "app/cmd.h"
 #include "app/ctl.h"
 #include "base/sigbus.h"
+#include "port/tap.h"
 
 struct run {
 	struct net net;
@@ -136,15 +138,60 @@ static int run_open(struct run *run, struct cmd_call *call)
 	return r;
 }
 
+/* The kernel takes some 15 ms to take an interface down, and takes several down in the same time. */
+struct run_taps {
+	int fd[PORTS_MAX];
+	unsigned n;
+};
+
+static void *run_close_one(void *fd)
+{
+	close(*(int *)fd);
+	return NULL;
+}
+
+/* Keep the interfaces open beyond their ports. */
+static void run_keep_taps(const struct run *run, struct run_taps *taps)
+{
+	const struct net_port *p;
+
+	taps->n = 0;
+	TAILQ_FOREACH (p, &run->net.ports, entry) {
+		int fd = spec_is_tap(p->kind) ? dup(tap_fd(p->port)) : -1;
+
+		if (fd >= 0)
+			taps->fd[taps->n++] = fd;
+	}
+}
+
+static void run_close_taps(struct run_taps *taps)
+{
+	pthread_t thread[PORTS_MAX];
+	bool there[PORTS_MAX];
+
+	for (unsigned i = 0; i < taps->n; i++) {
+		there[i] = !pthread_create(&thread[i], NULL, run_close_one, &taps->fd[i]);
+		if (!there[i])
+			close(taps->fd[i]);
+	}
+	for (unsigned i = 0; i < taps->n; i++) {
+		if (there[i])
+			pthread_join(thread[i], NULL);
+	}
+}
+
 /* Who asked for the end is answered last: then everything is gone and the name is free. */
 static void run_close(struct run *run)
 {
+	struct run_taps taps;
 	struct net_port *p;
 	int fd = run->signals.fd;
 
 	ctl_close(&run->ctl);
+	run_keep_taps(run, &taps);
 	while ((p = TAILQ_FIRST(&run->net.ports)))
 		net_del(&run->net, p->port->name, NULL);
+	run_close_taps(&taps);
 	rundir_release(run->net.rundir, run->lock);
 	ctl_finish(&run->ctl);
 	if (fd >= 0) {

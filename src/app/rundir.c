@@ -164,7 +164,7 @@ int rundir_claim(char path[RUNDIR_PATH], const char *net, int *lock, struct err 
 	return r ? r : err_set(err, EAGAIN, "cannot claim %s; try again", path);
 }
 
-void rundir_release(const char *path, int lock)
+void rundir_remove(const char *path)
 {
 	char base[RUNDIR_PATH];
 	char *slash;
@@ -177,5 +177,10 @@ void rundir_release(const char *path, int lock)
 		*slash = 0;
 		rmdir(base);
 	}
+}
+
+void rundir_release(const char *path, int lock)
+{
+	rundir_remove(path);
 	close(lock);
 }

@@ -32,7 +32,9 @@ char *rundir_origin(char text[RUNDIR_ORIGIN], const char *net);
  * has the network.
  */
 int rundir_claim(char path[RUNDIR_PATH], const char *net, int *lock, struct err *);
-/* Remove the folder, and weft/ above it, where they are empty; close the claim. */
+/* Remove the folder, and weft/ above it, where they are empty. */
+void rundir_remove(const char *path);
+/* The same, and close the claim. */
 void rundir_release(const char *path, int lock);
 
 #endif

@@ -544,6 +544,11 @@ const char *tap_missing(const struct port *port)
 		       : "the interface is down";
 }
 
+int tap_fd(const struct port *port)
+{
+	return ((const struct tap *)(const void *)port)->i.fd;
+}
+
 const char *tap_ifname(const struct port *port)
 {
 	return ((const struct tap *)(const void *)port)->i.ifname;

@@ -54,6 +54,7 @@ void tap_free(struct port *); /* closes; NULL is fine */
 /* Why the link is down, a constant sentence; "" if it is up. */
 const char *tap_missing(const struct port *);
 const char *tap_ifname(const struct port *);
+int tap_fd(const struct port *); /* the port's own: to duplicate, not to use */
 /* Virtio feature bits that hold: guest_*: towards the kernel; csum, host_*: from it. */
 uint64_t tap_features(const struct port *);
 /* The interface's own address at the opening. port->mac stays zero: it is not offered to anybody. */

@@ -70,8 +70,10 @@ int tap_no_right(struct err *err, const struct tap_config *cfg)
 			"run as root",
 			tap_who(cfg, who));
 	return err_set(err, EPERM,
-		"%s needs CAP_NET_ADMIN in the network namespace: run as root, inside `unshare "
-		"-Urn`, or give netns=PID of a namespace you own%s",
+		"%s needs CAP_NET_ADMIN in the network namespace of the network's process, which "
+		"is "
+		"the one of weft run: run as root, inside `unshare -Urn`, or give netns=PID of a "
+		"namespace you own%s",
 		tap_who(cfg, who), tap_userns_forbidden());
 }
 
