@@ -445,7 +445,7 @@ static const struct spec_key keys[] = {
 		"inherited"},
 	{MACVT, "mode", "bridge|vepa|private|passthru", value_choice, AT(macvtap_mode), 0, 0,
 		"how it reaches other macvtaps of the interface: at once, by the switch outside, "
-		"not at all; passthru: it is the only one and gets every frame"},
+		"not at all; passthru: it is the only one and gets every frame, the host none"},
 	{MACVT, "mac", "ADDRESS", value_mac, AT(mac), 0, 0,
 		"what the guest behind it has for mac=: unless mode=passthru, frames come for this "
 		"address and for groups only; default: the kernel's choice"},

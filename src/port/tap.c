@@ -348,7 +348,7 @@ static void watch_event(struct loop_fd *watch, uint32_t events)
 	if (!tap_link_read(t->i.watch, t->i.ifindex, &link) || t->gone)
 		return;
 	/* A tap may go to another network namespace and carries on; a macvtap's queue has ended. */
-	if (link.left && t->i.made) {
+	if (link.left && t->i.macvtap) {
 		tap_lost(t);
 		return;
 	}

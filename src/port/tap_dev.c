@@ -12,6 +12,8 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include "port/tap_macvtap.h"
@@ -22,6 +24,10 @@
 #define F_USO6 0x40u
 
 #define PATH_LEN 256
+
+/* /dev/net/tun [Linux Documentation/admin-guide/devices.txt] */
+#define TUN_MAJOR 10
+#define TUN_MINOR 200
 
 /* ---- words ---------------------------------------------------------------------------------- */
 
@@ -231,6 +237,13 @@ static int passed_check(int fd, const struct tap_config *cfg, struct err *err)
 	return 0;
 }
 
+static bool is_macvtap(int fd)
+{
+	struct stat st;
+
+	return !fstat(fd, &st) && st.st_rdev != makedev(TUN_MAJOR, TUN_MINOR);
+}
+
 static int passed_take(const struct tap_config *cfg, struct tap_if *out, struct err *err)
 {
 	int rc, flags;
@@ -252,6 +265,7 @@ static int passed_take(const struct tap_config *cfg, struct tap_if *out, struct 
 	}
 	snprintf(out->ifname, sizeof(out->ifname), "%s", cfg->ifname);
 	out->ifindex = if_nametoindex(out->ifname);
+	out->macvtap = is_macvtap(out->fd);
 	return 0;
 }
 

@@ -178,7 +178,7 @@ int macvtap_open(const struct tap_config *cfg, struct tap_if *out, struct err *e
 
 	if (rc)
 		return rc;
-	out->made = true;
+	out->made = out->macvtap = true;
 	rc = device_open(cfg, out, err);
 	if (rc)
 		tap_link_delete(-1, out->ifindex);

@@ -23,6 +23,7 @@
 
 #include "port/tap.h"
 #include "port/tap_link.h"
+#include "port/tap_ns.h"
 #include "port/testns.h"
 #include "port/vnet.h"
 #include "wire/eth.h"
@@ -301,6 +302,36 @@ static void deleted_with_the_interface_below(void **state)
 	assert_int_equal(fx->logged, 1);
 }
 
+/* Made and opened by somebody else: it stays when the port goes, and its end is seen all the same. */
+static void passed_in(void **state)
+{
+	struct fixture *fx = *state;
+	struct tap_config cfg = config(), mine = {0};
+	struct tap_if theirs;
+
+	for (unsigned i = 0; i < 2; i++) {
+		assert_int_equal(tap_if_open(&cfg, &theirs, &fx->err), 0);
+		mine.ifname = theirs.ifname;
+		mine.fd = dup(theirs.fd);
+		close(theirs.fd);
+		theirs.fd = -1;
+		open_good(fx, &mine);
+		both_ways(fx);
+		if (i) {
+			tap_if_close(&theirs);
+			for (unsigned k = 0; k < 20 && fx->port->link; k++)
+				loop_dispatch(&fx->loop, false);
+			assert_false(fx->port->link);
+			continue;
+		}
+		tap_free(fx->port);
+		fx->port = NULL;
+		assert_true(if_nametoindex(theirs.ifname));
+		tap_if_close(&theirs);
+		assert_false(if_nametoindex(theirs.ifname));
+	}
+}
+
 /* Must fail with this code and these words, in one line, and leave nothing. */
 static void refuse(
 	struct fixture *fx, const struct tap_config *cfg, int code, const char *a, const char *b)
@@ -428,6 +459,7 @@ int main(void)
 		WITH_VETH(frames_pass_and_nothing_stays),
 		WITH_VETH(only_passthru_hears_what_is_for_others),
 		WITH_VETH(deleted_with_the_interface_below),
+		WITH_VETH(passed_in),
 		WITH_VETH(mistakes_are_told),
 		WITH_VETH(missing_rights_are_told),
 	};

@@ -18,6 +18,7 @@ struct tap_if {
 	int watch; /* news of the link (port/tap_link.h) */
 	char ifname[IFNAMSIZ];
 	unsigned ifindex;
+	bool macvtap;         /* its descriptor does not tell that the interface is gone */
 	bool made;            /* to be deleted at close: a macvtap stays when its descriptor goes */
 	uint8_t mac[6];       /* the interface's own */
 	struct tap_link link; /* as it is now */
