@@ -48,14 +48,14 @@ struct tcp_conf {
 	bool win_2013; /* receive window model: half of the free buffer is payload */
 	bool always_cookies, no_cookies; /* default: cookies when the SYN queue is full */
 	nsec_t delack;                   /* 0: 40 ms */
-	bool plain_delack; /* every second segment, else after delack: no quick phase, no RTT */
-	bool drop_synfin;  /* SYN with FIN is dropped in every state, else it is a SYN */
+	bool plain_delack;    /* every second segment, else after delack: no quick phase, no RTT */
+	bool drop_synfin;     /* SYN with FIN is dropped in every state, else it is a SYN */
 	uint32_t ecn_retries; /* so many SYNs are repeated with the request for ECN */
-	nsec_t rto_min;                  /* 0: 200 ms */
-	nsec_t timewait;                 /* 0: 60 s */
-	nsec_t finwait2;                 /* 0: 60 s, of connections the user closed */
-	uint32_t syn_retries;            /* 0: 5 (listener), 6 (connect) */
-	uint32_t retries;                /* of data; 0: 15 */
+	nsec_t rto_min;       /* 0: 200 ms */
+	nsec_t timewait;      /* 0: 60 s */
+	nsec_t finwait2;      /* 0: 60 s, of connections the user closed */
+	uint32_t syn_retries; /* 0: 5 (listener), 6 (connect) */
+	uint32_t retries;     /* of data; 0: 15 */
 };
 
 /* Flags as on the wire. */
@@ -114,7 +114,7 @@ void tcp_host_in(struct tcp_host *, const struct tcp_seg *, nsec_t now);
 /* The next segment; false: nothing to send now. What the caller cannot send counts as lost. */
 bool tcp_host_out(struct tcp_host *, struct tcp_out *, nsec_t now);
 void tcp_host_mtu(struct tcp_host *, uint32_t mtu); /* the port's has changed */
-nsec_t tcp_host_deadline(const struct tcp_host *); /* NSEC_NEVER: none. May be early, never late */
+nsec_t tcp_host_deadline(const struct tcp_host *);  /* NSEC_NEVER: none. May be early, never late */
 void tcp_host_timer(struct tcp_host *, nsec_t now);
 
 /*

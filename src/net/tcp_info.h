@@ -49,7 +49,8 @@ void tcp_stat(const struct tcp *, struct tcp_stat *);
 	X(out_segs)                                                                                \
 	X(in_bad_opt)                                                                              \
 	X(in_no_conn)                                                                              \
-	X(in_land) X(in_bad_addr) X(rst_sent) X(rst_in) X(challenge_acks) X(challenge_limited) X(  \
+	X(in_land)                                                                                 \
+	X(in_bad_addr) X(rst_sent) X(rst_in) X(challenge_acks) X(challenge_limited) X(             \
 		dup_ack_limited) X(connects) X(accepts) X(est_resets) X(attempt_fails)             \
 		X(no_conn_room) X(syn_queued) X(syn_dropped) X(cookies_sent) X(cookies_ok) X(      \
 			cookies_bad) X(accept_full) X(tw_made) X(tw_evicted) X(tw_reused)          \

@@ -93,10 +93,12 @@ void udp_close(struct udp_sock *u)
 
 void udp_fini(struct stack *st)
 {
-	struct udp_sock *u;
+	struct udp_sock *u, *next;
 
-	while ((u = LIST_FIRST(&st->udp.all)))
+	for (u = LIST_FIRST(&st->udp.all); u; u = next) {
+		next = LIST_NEXT(u, all);
 		udp_close(u);
+	}
 }
 
 void udp_on_ready(struct stack *st, void (*ready)(void *ctx, struct udp_sock *), void *ctx)
