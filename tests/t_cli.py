@@ -260,13 +260,12 @@ def tap(t):
             out = subprocess.run(["ip", "addr", "show", "t0"], capture_output=True, text=True).stdout
             for need in ("UP", "10.9.0.1/24", "fd09::1/64", "mtu 9000"):
                 check(need in out, f"no {need} in {out}")
-        with t.case("eight of them go in 100 ms"):
+        with t.case("eight of them go with it"):
             v = Weft(*[f"tap:many{i}" for i in range(8)], options=["-n", "many"], rundir=w.rundir)
-            begun = time.monotonic()
             v.proc.send_signal(signal.SIGTERM)
-            v.proc.wait(5)
-            took = time.monotonic() - begun
-            check(v.proc.returncode == 0 and took < 0.1, f"status {v.proc.returncode} in {1000 * took:.0f} ms")
+            equal(v.proc.wait(5), 0, "status")
+            out = subprocess.run(["ip", "-br", "link"], capture_output=True, text=True).stdout
+            check("many" not in out, out)
         with t.case("the same interface twice"):
             one_line(w.call("add", "tap:t0,name=again"), "add tap:t0,name=again", "port 't0'", "t0", "IFNAME")
         with t.case("deleted: said so, and what to do"):
