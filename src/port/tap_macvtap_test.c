@@ -322,6 +322,7 @@ static void passed_in(void **state)
 			for (unsigned k = 0; k < 20 && fx->port->link; k++)
 				loop_dispatch(&fx->loop, false);
 			assert_false(fx->port->link);
+			assert_non_null(strstr(tap_missing(fx->port), "deleted"));
 			continue;
 		}
 		tap_free(fx->port);
