@@ -26,7 +26,7 @@
 #define PORT      7
 #define PIECE     65536
 #define LIMIT     (4 * 3600 * NSEC_PER_SEC)
-#define STALL     (400 * NSEC_PER_SEC) /* longest time without a byte: a few timers, backed off */
+#define STALL     (2000 * NSEC_PER_SEC) /* without a byte: backed-off timers, and bad luck */
 
 struct end {
 	struct world *w;
