@@ -118,23 +118,23 @@ static void test_rto(void **state)
 
 	(void)state;
 	rig_init(&r, NULL);
-	t = ready(&r, "S. 0:0(0) ack 1 win 65535 <mss 1000>");
-	rig_send(&r, t, 3000, 0);
-	rig_out(&r, "P. 1:3001(3000) ack 1");
+	t = ready(&r, "S. 0:0(0) ack 1 win 65535 <mss 500>");
+	rig_send(&r, t, 1500, 0);
+	rig_out(&r, "P. 1:1501(1500) ack 1");
 	for (unsigned i = 0; i < 4; i++) {
 		was = r.now;
 		do
 			rig_wait(&r, 20 * NSEC_PER_SEC);
 		while (!rig_take(&r));
-		assert_string_equal(r.text, ". 1:1001(1000) ack 1");
+		assert_string_equal(r.text, ". 1:501(500) ack 1");
 		assert_true(gap == 0 || r.now - was == 2 * gap);
 		gap = r.now - was;
 		rig_quiet(&r);
 	}
-	assert_int_equal(t->cc.cwnd, 1000);
-	rig_in(&r, ". 1:1(0) ack 1001");
-	rig_out(&r, "P. 1001:3001(2000) ack 1");
-	rig_in(&r, ". 1:1(0) ack 3001");
+	assert_int_equal(t->cc.cwnd, 500);
+	rig_in(&r, ". 1:1(0) ack 501");
+	rig_out(&r, "P. 501:1501(1000) ack 1");
+	rig_in(&r, ". 1:1(0) ack 1501");
 	rig_quiet(&r);
 	done(&r, t);
 }
@@ -272,6 +272,33 @@ static void test_reordering(void **state)
 	pair_fini(&p);
 }
 
+static bool too_long(void *arg, const struct tcp_out *o, uint32_t seq)
+{
+	(void)seq;
+	return (o->gso_size != 0 ? o->gso_size : o->len) > *(const uint32_t *)arg;
+}
+
+/* The path takes short segments only and nobody tells: found out, and all arrives. [RFC 4821] */
+static void test_black_hole(void **state)
+{
+	struct tcp_conf c[2] = {{.cubic = true}, {.cubic = true}};
+	uint32_t most = 1300;
+	struct pair p;
+
+	(void)state;
+	pair_init(&p, c, 4);
+	p.check = true;
+	p.link[0].delay = p.link[1].delay = NSEC_PER_MSEC;
+	p.link[0].drop = too_long;
+	p.link[0].drop_arg = &most;
+	p.app[0].to_send = 500000;
+	pair_connect(&p);
+	assert_true(pair_run(&p, 60 * NSEC_PER_SEC));
+	assert_true(p.host[0].h->c.black_holes > 0);
+	assert_true(p.app[0].t->mss <= most);
+	pair_fini(&p);
+}
+
 /* We are not run for 50 ms: nothing is sent twice for it. */
 static void test_descheduled(void **state)
 {
@@ -351,6 +378,7 @@ int main(void)
 		cmocka_unit_test(test_eifel),
 		cmocka_unit_test(test_victims),
 		cmocka_unit_test(test_reordering),
+		cmocka_unit_test(test_black_hole),
 		cmocka_unit_test(test_descheduled),
 		cmocka_unit_test(test_throughput),
 	};
