@@ -443,6 +443,8 @@ static void path_mtu(void **state)
 		assert_memory_equal(b->got, b->bytes, 300000);
 		assert_true(n.told < 40);
 	}
+	b->r.hook = NULL;
+	b->r.ctx = NULL;
 }
 
 /* Nobody who does not see our packets can make them smaller. */
@@ -464,6 +466,8 @@ static void path_mtu_forged(void **state)
 	tcp_stat(sock_tcp(b->t[0], t[0]), &stat);
 	assert_int_equal(stat.snd_mss, 1448);
 	assert_int_equal(stat.bytes_retrans, 0);
+	b->r.hook = NULL;
+	b->r.ctx = NULL;
 }
 
 #define TEST(t) cmocka_unit_test_setup_teardown(t, setup, teardown)

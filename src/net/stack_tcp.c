@@ -11,7 +11,8 @@
 #include "net/tcp.h"
 #include "wire/tcp.h"
 
-#define SELF_MAX 64 /* packets to ourselves before they are looked at */
+#define SHORT_MAX 128 /* payload bytes that are copied into the head */
+#define SELF_MAX  64  /* packets to ourselves before they are looked at */
 
 int stack_tcp_new(struct stack *st, struct err *err)
 {
@@ -105,7 +106,22 @@ static void put_offload(struct pkt *p, const struct tcp_out *o)
 		p->off.gso |= OFF_GSO_ECN;
 }
 
-static struct pkt *make_packet(struct stack *st, const struct tcp_out *o)
+/* A few bytes go into the head: one piece instead of two for the ring, and less than a piece costs. */
+static struct pkt *make_short(struct stack *st, const struct tcp_out *o)
+{
+	const uint32_t hlen = TCP_HLEN + (uint32_t)o->opt_len;
+	struct pkt *p = stack_pkt(st, &o->tuple.raddr, hlen + o->len);
+	uint8_t *to = p ? p->head + hlen : NULL;
+
+	for (unsigned i = 0; p && i < o->nfrag; i++) {
+		memcpy(to, o->frag[i].data, o->frag[i].len);
+		to += o->frag[i].len;
+	}
+	drop_frags(st, o, 0);
+	return p;
+}
+
+static struct pkt *make_long(struct stack *st, const struct tcp_out *o)
 {
 	struct pkt *p = stack_pkt(st, &o->tuple.raddr, TCP_HLEN + (uint32_t)o->opt_len);
 
@@ -118,6 +134,13 @@ static struct pkt *make_packet(struct stack *st, const struct tcp_out *o)
 			return NULL;
 		}
 	}
+	return p;
+}
+
+static struct pkt *make_packet(struct stack *st, const struct tcp_out *o)
+{
+	struct pkt *p = o->len <= SHORT_MAX ? make_short(st, o) : make_long(st, o);
+
 	if (!p)
 		return NULL;
 	put_header(p, o);

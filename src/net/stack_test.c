@@ -516,6 +516,8 @@ static void dhcp(void **state)
 	s.mute = false;
 	rig_run(r, 100 * NSEC_PER_SEC);
 	assert_true(stack_addr(r->s[0], 4, &ip));
+	r->hook = NULL;
+	r->ctx = NULL;
 }
 
 #define TEST(t) cmocka_unit_test_setup_teardown(t, setup, teardown)
