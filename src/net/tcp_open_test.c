@@ -329,8 +329,8 @@ static void test_timewait_reuse(void **state)
 	rig_in(&r, "F. 1:1(0) ack 2 <ts 101>");
 	rig_out(&r, ". 2:2(0) ack 2");
 	old = r.iss;
-	rig_in(&r, "S 500:500(0) win 65535 <mss 1460,ts 101>");
-	rig_out(&r, ". 2:2(0) ack 2"); /* not newer */
+	rig_in(&r, "S 1:1(0) win 65535 <mss 1460,ts 101>");
+	rig_out(&r, ". 2:2(0) ack 2"); /* neither the time nor the number is newer [RFC 6191 2] */
 	r.now += NSEC_PER_SEC;
 	rig_in(&r, "S 500:500(0) win 65535 <mss 1460,ts 102>");
 	rig_out(&r, "S. 0:0(0) ack 501");
