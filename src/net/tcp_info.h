@@ -50,21 +50,61 @@ void tcp_stat(const struct tcp *, struct tcp_stat *);
 	X(in_bad_opt)                                                                              \
 	X(in_no_conn)                                                                              \
 	X(in_land)                                                                                 \
-	X(in_bad_addr) X(rst_sent) X(rst_in) X(challenge_acks) X(challenge_limited) X(             \
-		dup_ack_limited) X(connects) X(accepts) X(est_resets) X(attempt_fails)             \
-		X(no_conn_room) X(syn_queued) X(syn_dropped) X(cookies_sent) X(cookies_ok) X(      \
-			cookies_bad) X(accept_full) X(tw_made) X(tw_evicted) X(tw_reused)          \
-			X(paws_drop) X(ooo_queued) X(ooo_pruned) X(dup_data) X(out_of_window) X(   \
-				rcv_nobuf) X(rcv_compact) X(retrans) X(fast_recoveries) X(rto)     \
-				X(tlp) X(spurious) X(reneged) X(sack_ignored) X(dsack_in)          \
-					X(dsack_out) X(persist) X(keepalive) X(timeouts) X(        \
-						pmtu_changes) X(pmtu_ignored) X(black_holes)       \
-						X(icmp_ignored) X(autocorked) X(tsq_throttled) X(  \
-							tso_deferred) X(nagle_held) X(snd_nobuf)   \
-							X(pushed_full) X(pushed_end)               \
-								X(pushed_window) X(acks_delayed)   \
-									X(acks_sent) X(ecn_ce)     \
-										X(reply_dropped)
+	X(in_bad_addr)                                                                             \
+	X(rst_sent)                                                                                \
+	X(rst_in)                                                                                  \
+	X(challenge_acks)                                                                          \
+	X(challenge_limited)                                                                       \
+	X(dup_ack_limited)                                                                         \
+	X(connects)                                                                                \
+	X(accepts)                                                                                 \
+	X(est_resets)                                                                              \
+	X(attempt_fails)                                                                           \
+	X(no_conn_room)                                                                            \
+	X(syn_queued)                                                                              \
+	X(syn_dropped)                                                                             \
+	X(cookies_sent)                                                                            \
+	X(cookies_ok)                                                                              \
+	X(cookies_bad)                                                                             \
+	X(accept_full)                                                                             \
+	X(tw_made)                                                                                 \
+	X(tw_evicted)                                                                              \
+	X(tw_reused)                                                                               \
+	X(paws_drop)                                                                               \
+	X(ooo_queued)                                                                              \
+	X(ooo_pruned)                                                                              \
+	X(dup_data)                                                                                \
+	X(out_of_window)                                                                           \
+	X(rcv_nobuf)                                                                               \
+	X(rcv_compact)                                                                             \
+	X(retrans)                                                                                 \
+	X(fast_recoveries)                                                                         \
+	X(rto)                                                                                     \
+	X(tlp)                                                                                     \
+	X(spurious)                                                                                \
+	X(reneged)                                                                                 \
+	X(sack_ignored)                                                                            \
+	X(dsack_in)                                                                                \
+	X(dsack_out)                                                                               \
+	X(persist)                                                                                 \
+	X(keepalive)                                                                               \
+	X(timeouts)                                                                                \
+	X(pmtu_changes)                                                                            \
+	X(pmtu_ignored)                                                                            \
+	X(black_holes)                                                                             \
+	X(icmp_ignored)                                                                            \
+	X(autocorked)                                                                              \
+	X(tsq_throttled)                                                                           \
+	X(tso_deferred)                                                                            \
+	X(nagle_held)                                                                              \
+	X(snd_nobuf)                                                                               \
+	X(pushed_full)                                                                             \
+	X(pushed_end)                                                                              \
+	X(pushed_window)                                                                           \
+	X(acks_delayed)                                                                            \
+	X(acks_sent)                                                                               \
+	X(ecn_ce)                                                                                  \
+	X(reply_dropped)
 
 #define TCP_UNITS 18 /* log2 buckets of payload bytes: units[i] counts [2^(i-1), 2^i) */
 
