@@ -115,6 +115,8 @@ static int on_driver(struct weft_host *h, struct host_words *w, struct err *err)
 		config.memory = w->conf.memory;
 	else if (config.memory < DRIVER_MEMORY)
 		config.memory = DRIVER_MEMORY;
+	if (w->conf.mtu) /* else the device's */
+		config.mtu = (uint16_t)w->conf.mtu;
 	if (w->has_mac)
 		memcpy(config.mac, w->conf.mac, 6);
 	r = vdrv_open(&h->driver, h->spec.name, &config, h->loop, NULL, err);
