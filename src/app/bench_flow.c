@@ -363,7 +363,8 @@ static int listen_on(struct flow_side *side, uint16_t port, struct err *err)
 	return 0;
 }
 
-int flow_server_init(struct flow_side *side, struct bench_host *h, struct err *err)
+int flow_server_init(
+	struct flow_side *side, struct bench_host *h, const struct flow_config *c, struct err *err)
 {
 	static const uint16_t ports[] = {BENCH_PORT, BENCH_ECHO, BENCH_DISCARD};
 	enum flow_next (*const udp[])(struct flow *, nsec_t) = {
@@ -373,6 +374,8 @@ int flow_server_init(struct flow_side *side, struct bench_host *h, struct err *e
 	if (r)
 		return r;
 	side->c.message = BENCH_MESSAGE / 8;
+	side->c.sndbuf = c->sndbuf;
+	side->c.rcvbuf = c->rcvbuf;
 	for (unsigned i = 0; i < 3 && !r; i++) {
 		r = listen_on(side, ports[i], err);
 		if (!r)

@@ -98,8 +98,9 @@ struct flow_side {
 	struct flow_count count[FLOW_COUNTS];
 };
 
-/* The sockets of a server: BENCH_PORT, echo, discard. 0 or -errno; after 0 flow_side_fini. Big. */
-int flow_server_init(struct flow_side *, struct bench_host *, struct err *);
+/* The sockets of a server: BENCH_PORT, echo, discard; of the configuration the buffers. 0 or -errno; after 0 flow_side_fini. Big. */
+int flow_server_init(
+	struct flow_side *, struct bench_host *, const struct flow_config *, struct err *);
 /* Sessions to a server; they connect at once. */
 int flow_client_init(
 	struct flow_side *, struct bench_host *, const struct flow_config *, struct err *);

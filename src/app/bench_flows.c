@@ -13,6 +13,7 @@
 
 #define LINK_WAIT (5 * NSEC_PER_SEC)
 #define END_WAIT  (60 * NSEC_PER_SEC) /* for what is under way, also in a bad network */
+#define PART      (20 * NSEC_PER_MSEC)
 #define NAP       (10 * NSEC_PER_MSEC)
 #define WAKE      (50 * NSEC_PER_MSEC) /* flows that wait for time */
 #define SPIN      (50 * NSEC_PER_USEC) /* without anything to do before sleeping */
@@ -286,6 +287,10 @@ static int client_run(struct bench_flows *b, struct err *err)
 	until = loop_now(l) + END_WAIT;
 	while (side->open && loop_now(l) < until)
 		turn(b, until);
+	/* the last acknowledgements, or the peer would repeat its FIN to nobody */
+	until = loop_now(l) + PART;
+	while (loop_now(l) < until)
+		turn(b, until);
 	if (receiver(b)->last > b->ended)
 		b->ended = receiver(b)->last;
 	if (!b->config.flow.bytes || !receiver(b)->last)
@@ -299,7 +304,7 @@ int bench_flows_run(struct bench_flows *b, void (*ready)(void *ctx), void *ctx, 
 	int r = links_wait(b, err);
 
 	if (!r && b->server.side)
-		r = flow_server_init(b->server.side, &b->server.host, err);
+		r = flow_server_init(b->server.side, &b->server.host, &b->config.flow, err);
 	if (r)
 		return r;
 	if (b->client.side) {
@@ -312,7 +317,7 @@ int bench_flows_run(struct bench_flows *b, void (*ready)(void *ctx), void *ctx, 
 			turn(b, b->begun + b->config.time);
 		b->ended = loop_now(&b->net.loop);
 	}
-	b->cpu = cpu_now() - b->cpu;
+	b->cpu = cpu_now() - b->cpu; /* with PART, mostly asleep */
 	end_count(&b->client, false);
 	end_count(&b->server, false);
 	if (!r && b->client.side && b->client.side->open)

@@ -1,0 +1,244 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""Our host against the kernel's: through a tap, both ways, both versions, MTUs and offloads; through a network, read
+back by tshark; against the kernel of a guest."""
+import contextlib
+import hashlib
+import json
+import os
+import pathlib
+import select
+import shutil
+import socket
+import struct
+import subprocess
+import sys
+import threading
+import time
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent / "lib"))
+import t as frame                                       # noqa: E402
+from guest import Missing, Nic, UmlGuest, _die_with_parent  # noqa: E402
+from t import check, equal, need_netns                  # noqa: E402
+from weft import Weft, call, program                    # noqa: E402
+
+MIB = 1 << 20
+PORT, MAGIC, PATTERN = 5199, 0x57620100, 65521          # src/app/bench_flow.h
+SINK, SOURCE = 1, 2
+KERNEL = {4: "10.99.0.254", 6: "fd99::fe"}
+OURS = {4: "10.99.0.2", 6: "fd99::2"}
+TO_KERNEL, FROM_KERNEL = "guest_csum+guest_tso4+guest_tso6", "csum+host_tso4+host_tso6"
+OFFLOADS = {"all": "", "none": f"{TO_KERNEL}+{FROM_KERNEL}", "only from the kernel": TO_KERNEL,
+            "only to the kernel": FROM_KERNEL}
+MTUS = (576, 1280, 1500, 9000, 65520)
+RETRANSMITTED = "tcp.analysis.retransmission || tcp.analysis.fast_retransmission || tcp.analysis.out_of_order || " \
+    "tcp.analysis.lost_segment || tcp.analysis.ack_lost_segment || tcp.analysis.duplicate_ack"
+
+
+def pattern(size):
+    """The bytes that both sides know: xoshiro256**, seed 1."""
+    mask, x, s, out = (1 << 64) - 1, 1, [], b""
+    for _ in range(4):
+        x = (x + 0x9e3779b97f4a7c15) & mask
+        z = x
+        z = ((z ^ z >> 30) * 0xbf58476d1ce4e5b9) & mask
+        z = ((z ^ z >> 27) * 0x94d049bb133111eb) & mask
+        s.append(z ^ z >> 31)
+
+    def left(v, k):
+        return (v << k | v >> 64 - k) & mask
+    words = []
+    for _ in range(PATTERN // 8 + 1):
+        words.append(left(s[1] * 5 & mask, 7) * 9 & mask)
+        b = s[1] << 17 & mask
+        s[2] ^= s[0]
+        s[3] ^= s[1]
+        s[1] ^= s[2]
+        s[0] ^= s[3]
+        s[2] ^= b
+        s[3] = left(s[3], 45)
+    out = struct.pack(f"<{len(words)}Q", *words)[:PATTERN]
+    return (out * (size // PATTERN + 1))[:size]
+
+
+def digest(data):
+    return hashlib.sha256(data).hexdigest()
+
+
+def receive(s):
+    """Everything until the other side ends."""
+    parts = []
+    while True:
+        data = s.recv(MIB)
+        if not data:
+            return b"".join(parts)
+        parts.append(data)
+
+
+def head(kind, size):
+    return struct.pack(">IIIIQQ", MAGIC, kind, 0, 0, size, 0)
+
+
+class KernelServer:
+    """The other side of `weft bench tcp_stream` and `tcp_maerts`, on the kernel's sockets; remembers what came."""
+
+    def __init__(self, data):
+        self.data, self.got, self.problem = data, None, None
+        self.s = socket.create_server(("::", PORT), family=socket.AF_INET6, dualstack_ipv6=True)
+        self.thread = threading.Thread(target=self.serve, daemon=True)
+        self.thread.start()
+
+    def serve(self):
+        with contextlib.suppress(OSError):
+            while True:
+                c, _ = self.s.accept()
+                with c:
+                    self.session(c)
+
+    def session(self, c):
+        c.settimeout(60)
+        words = struct.unpack(">IIIIQQ", c.recv(32, socket.MSG_WAITALL))
+        if words[1] == SINK:
+            self.got = receive(c)
+            c.sendall(struct.pack(">IIQQQ", MAGIC, 0, len(self.got), 0, 0))
+        else:
+            c.sendall(self.data[:words[4]])
+            c.shutdown(socket.SHUT_WR)
+            receive(c)
+
+    def close(self):
+        self.s.shutdown(socket.SHUT_RDWR)
+        self.s.close()
+        self.thread.join(5)
+
+
+@contextlib.contextmanager
+def our_server(via, mtu, rundir=None, more=()):
+    """weft bench server, ready."""
+    p = subprocess.Popen([program(), "bench", "server", "--via", via, "--mtu", str(mtu), *more],
+                        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, preexec_fn=_die_with_parent,
+                         env=dict(os.environ, **({"XDG_RUNTIME_DIR": str(rundir)} if rundir else {})))
+    try:
+        check(select.select([p.stdout], [], [], 10)[0] and p.stdout.readline() == b"ready\n", "no ready line")
+        yield p
+        time.sleep(0.1)     # its last acknowledgements
+        check(p.poll() is None, "the server ended")
+    finally:
+        p.kill()
+        p.communicate()
+
+
+def kernel_sends(version, data):
+    with socket.create_connection((OURS[version], PORT), timeout=60) as s:
+        s.sendall(head(SINK, 0))
+        s.sendall(data)
+        s.shutdown(socket.SHUT_WR)
+        report = struct.unpack(">IIQQQ", receive(s))
+        equal(report[:3], (MAGIC, 0, len(data)), "magic, wrong pieces and bytes in the report")
+
+
+def kernel_receives(version, data):
+    with socket.create_connection((OURS[version], PORT), timeout=60) as s:
+        s.sendall(head(SOURCE, len(data)))
+        equal(digest(receive(s)), digest(data), "hash of what the kernel received")
+
+
+def our_client(server, word, via, version, size, mtu, rundir=None, more=()):
+    p = call("bench", word, "--via", via, "--host", KERNEL[version], "--count", str(size), "--mtu", str(mtu), "--json",
+             "-t", "60", *more, timeout=90, rundir=rundir)
+    check(p.returncode == 0, f"weft bench {word}: status {p.returncode}: {p.stderr.strip()}")
+    r = json.loads(p.stdout)
+    equal((r["bytes"], r["wrong"], r["failed"]), (size, 0, 0), "bytes, wrong, failed")
+    if word == "tcp_stream":
+        equal(digest(server.got), digest(server.data[:size]), "hash of what the kernel received")
+    return r
+
+
+# more than the window in the ring: a receiver that has to wait for a processor loses nothing
+ROOMY = ("--ring", "1024", "--rxbuf", "page", "--rcvbuf", "1000000")
+
+
+def tap_words(mtu, off):
+    ip = f"{KERNEL[4]}/24" + (f"+{KERNEL[6]}/64" if mtu >= 1280 else "")
+    return f"tap:ts0,mtu={mtu},ip={ip}" + (f",off={off}" if off else "")
+
+
+def matrix(full):
+    """Every MTU with every setting of offloads, or so that each pair with a version of IP comes."""
+    for i, mtu in enumerate(MTUS):
+        for j, name in enumerate(OFFLOADS):
+            for version in (4, 6) if mtu >= 1280 else (4,):
+                if full or (i + j + version // 2) % 2 == 0:
+                    yield mtu, name, version
+
+
+def tap(t):
+    """Our host on a tap; the kernel is client and server."""
+    need_netns()
+    data = pattern(16 * MIB)
+    server = KernelServer(data)
+    try:
+        for mtu, name, version in matrix(t.full):
+            via = tap_words(mtu, OFFLOADS[name])
+            size = 16 * MIB if mtu > 1280 or t.full else 4 * MIB
+            with t.case(f"MTU {mtu}, offloads: {name}, IPv{version}: the kernel connects"):
+                with our_server(via, mtu):
+                    kernel_sends(version, data[:size])
+                    kernel_receives(version, data[:size])
+            with t.case(f"MTU {mtu}, offloads: {name}, IPv{version}: we connect"):
+                for word in ("tcp_stream", "tcp_maerts"):
+                    our_client(server, word, via, version, size, mtu)
+    finally:
+        server.close()
+
+
+def network(t):
+    """Our host, its driver, a network and a tap; what tshark says of the capture."""
+    need_netns()
+    data = pattern(16 * MIB)
+    server = KernelServer(data)
+    rundir = frame.workdir("weft-s")
+    try:
+        for version in (4, 6):
+            pcap = rundir / f"{version}.pcapng"
+            with Weft("vhost-user:h", tap_words(1500, "") + f",pcap={pcap}", rundir=rundir / str(version),
+                      start=False) as w:
+                w.rundir.mkdir()
+                w.start()
+                via = f"virtio-user:{w.socket('h')}"
+                with t.case(f"IPv{version}: the kernel connects"):
+                    with our_server(via, 1500, w.rundir, ROOMY):
+                        kernel_sends(version, data)
+                        kernel_receives(version, data)
+                with t.case(f"IPv{version}: we connect"):
+                    for word in ("tcp_stream", "tcp_maerts"):
+                        our_client(server, word, via, version, len(data), 1500, w.rundir, ROOMY)
+            with t.case(f"IPv{version}: tshark finds no segment twice, lost or out of order"):
+                if not shutil.which("tshark"):
+                    raise Missing("no tshark (package tshark)")
+                p = subprocess.run(["tshark", "-r", pcap, "-Y", RETRANSMITTED], capture_output=True, text=True)
+                equal(p.returncode, 0, f"tshark: {p.stderr}")
+                shutil.copy(pcap, "/tmp/tb-x.pcapng"); equal(p.stdout.splitlines()[:5], [], "what tshark flags")
+    finally:
+        server.close()
+
+
+def guest(t):
+    """The kernel of a guest: what it sends to our echo comes back."""
+    with Weft("vhost-user:h", "vhost-user:g") as w:
+        g = UmlGuest("g", [Nic(w.socket("g"), ip="10.99.0.9/24+fd99::9/64")]).boot()
+        try:
+            with our_server(f"virtio-user:{w.socket('h')}", 1500, w.rundir):
+                for version in (4, 6):
+                    with t.case(f"IPv{version}: ping"):
+                        g.run(f"ping -c 3 {OURS[version]}")
+                    with t.case(f"IPv{version}: 16 MiB to the echo and back"):
+                        g.run("head -c 16777216 /dev/urandom > /tmp/f")
+                        sums = g.run(f"sha256sum < /tmp/f; nc {OURS[version]} 7 < /tmp/f | sha256sum", timeout=120).out
+                        got = [line.split()[0] for line in sums.splitlines() if len(line.split()) == 2]
+                        equal(len(got), 2, f"sums in {sums!r}")
+                        equal(got[0], got[1], "hash of what came back")
+        finally:
+            g.stop()
+if __name__ == "__main__":
+    frame.main(tap, network, guest)
