@@ -31,6 +31,54 @@ static void test_connect_close(void **state)
 	rig_fini(&r);
 }
 
+/* The user closes as soon as he sees the end, before its acknowledgement was taken. */
+static void test_close_before_ack(void **state)
+{
+	struct rig r;
+	struct tcp *t;
+
+	(void)state;
+	rig_init(&r, NULL);
+	t = rig_connect(&r, NULL);
+	assert_int_equal(tcp_shutdown_wr(t, r.now), 0);
+	rig_out(&r, "F. 1:1(0) ack 1");
+	rig_in(&r, ". 1:1(0) ack 2");
+	rig_in(&r, "F. 1:1(0) ack 2");
+	tcp_close(t, r.now);
+	rig_out(&r, ". 2:2(0) ack 2");
+	rig_quiet(&r);
+	assert_int_equal(r.x.h->live, 0);
+	rig_fini(&r);
+}
+
+/* A send that found no room makes room an event, also if no other event came between. */
+static void test_room_is_told(void **state)
+{
+	struct tcp_event e;
+	struct rig r;
+	struct tcp *t;
+	unsigned told = 0;
+
+	(void)state;
+	rig_init(&r, NULL);
+	t = rig_connect(&r, NULL);
+	tcp_set(t, TCPO_SNDBUF, 8192, r.now);
+	while (tcp_host_event(r.x.h, &e))
+		;
+	while (rig_send(&r, t, 1000, 0) > 0)
+		;
+	while (rig_take(&r))
+		;
+	rig_in(&r, ". 1:1(0) ack 7001");
+	while (tcp_host_event(r.x.h, &e))
+		told |= e.ready;
+	assert_true(told & TCP_EV_WRITABLE);
+	tcp_abort(t, r.now);
+	while (rig_take(&r))
+		;
+	rig_fini(&r);
+}
+
 static void test_accept_half_close(void **state)
 {
 	struct rig r;
@@ -329,10 +377,12 @@ static void test_timewait_reuse(void **state)
 	rig_in(&r, "F. 1:1(0) ack 2 <ts 101>");
 	rig_out(&r, ". 2:2(0) ack 2");
 	old = r.iss;
-	rig_in(&r, "S 1:1(0) win 65535 <mss 1460,ts 101>");
-	rig_out(&r, ". 2:2(0) ack 2"); /* neither the time nor the number is newer [RFC 6191 2] */
+	rig_in(&r, "S 500:500(0) win 65535 <mss 1460,ts 100>");
+	rig_out(&r, ". 2:2(0) ack 2"); /* older */
 	r.now += NSEC_PER_SEC;
-	rig_in(&r, "S 500:500(0) win 65535 <mss 1460,ts 102>");
+	rig_in(&r, "S 1:1(0) win 65535 <mss 1460,ts 101>");
+	rig_out(&r, ". 2:2(0) ack 2"); /* within the tick, and of the old connection */
+	rig_in(&r, "S 500:500(0) win 65535 <mss 1460,ts 101>");
 	rig_out(&r, "S. 0:0(0) ack 501");
 	assert_true(seq_lt(old + 2, r.iss));
 	tcp_unlisten(l, r.now);
@@ -343,6 +393,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_connect_close),
+		cmocka_unit_test(test_close_before_ack),
+		cmocka_unit_test(test_room_is_told),
 		cmocka_unit_test(test_accept_half_close),
 		cmocka_unit_test(test_simultaneous),
 		cmocka_unit_test(test_refused),

@@ -204,6 +204,26 @@ int tcp_shutdown_wr(struct tcp *t, nsec_t now)
 	return 0;
 }
 
+/* The handle of a connection that is over; the peer's FIN may still have to be acknowledged. */
+static void drop_handle(struct tcp *t)
+{
+	struct tcp_host *h = t->host;
+	const struct tcp_reply ack = {
+		.tuple = t->node.tuple,
+		.seq = t->snd_nxt,
+		.ack = t->rcv_nxt,
+		.wnd = (uint16_t)u32_min(tcp_rcv_window(t) >> t->rcv_ws, 65535),
+		.flags = TCP_ACK,
+		.ts_ok = t->ts_ok,
+		.tsval = tcp_ts_now(h, t->ts_off),
+		.tsecr = t->ts_recent,
+	};
+
+	if (t->state == TCPS_TIME_WAIT && t->ack_now)
+		tcp_reply(h, &ack);
+	tcp_free(t);
+}
+
 void tcp_close(struct tcp *t, nsec_t now)
 {
 	struct tcp_host *h = t->host;
@@ -212,7 +232,7 @@ void tcp_close(struct tcp *t, nsec_t now)
 	t->orphan = true;
 	t->user = NULL;
 	if (t->state == TCPS_CLOSED || t->state == TCPS_TIME_WAIT) {
-		tcp_free(t);
+		drop_handle(t);
 		return;
 	}
 	if (t->state == TCPS_SYN_SENT) {
@@ -237,7 +257,7 @@ void tcp_abort(struct tcp *t, nsec_t now)
 	t->orphan = true;
 	t->user = NULL;
 	if (t->state == TCPS_CLOSED || t->state == TCPS_TIME_WAIT) {
-		tcp_free(t);
+		drop_handle(t);
 		return;
 	}
 	if (t->state != TCPS_SYN_SENT)
