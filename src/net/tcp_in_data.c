@@ -261,6 +261,11 @@ static bool take_piece(struct tcp *t, const struct tcp_in *in, uint32_t seq, uin
 	if (!rx_room(t, in, in_order) || (!in_order && !ooo_have(t)))
 		return false;
 	r = rx_make(t, in, seq, n);
+	if (r == NULL && in_order &&
+		t->ooo != NULL) { /* what is in order goes before what is not */
+		ooo_prune(t);
+		r = rx_make(t, in, seq, n);
+	}
 	if (r != NULL && in_order) {
 		deliver(t, r);
 		ooo_drain(t);

@@ -208,7 +208,7 @@ struct tcp {
 		fin_seen; /* rcv_fin: its place is known; fin_seen: taken */
 	bool ack_now, ack_delayed, fin_again, rst_now, probe_now, orphan, dead, refused;
 	bool nodelay, cork, more, quick, keepalive, snd_fixed, rcv_fixed, cwr, ece, ecn_tried;
-	bool throttled, from_listener, connected_ev, keep_now;
+	bool late, throttled, from_listener, connected_ev, keep_now;
 	uint8_t quickacks, retries, backoff, rtx_mode, ev_last, keep_probes, persist_n;
 	int error;
 	void *user;

@@ -10,6 +10,9 @@
 
 #define BLACK_HOLE_RTOS 3 /* of full segments in a row */
 
+#define LATE  NSEC_PER_MSEC
+#define GRACE (2 * NSEC_PER_MSEC)
+
 static nsec_t earliest(const struct tcp *t)
 {
 	nsec_t at = NSEC_NEVER;
@@ -321,6 +324,25 @@ static void run_one(struct tcp *t, enum tcp_timer which)
 	}
 }
 
+/*
+ * Much too late: we were not run, and the ACK that would have stopped the timer may be waiting to be
+ * read. It has its chance first, once.
+ */
+static bool not_run(struct tcp *t, enum tcp_timer which)
+{
+	nsec_t now = t->host->now;
+
+	if (which != TCP_T_RTX && which != TCP_T_REO)
+		return false;
+	if (t->late || now - t->timer[which] <= LATE) {
+		t->late = false;
+		return false;
+	}
+	t->late = true;
+	t->timer[which] = now + GRACE;
+	return true;
+}
+
 static void run_conn(struct tcp *t)
 {
 	struct tcp_host *h = t->host;
@@ -328,6 +350,8 @@ static void run_conn(struct tcp *t)
 	heap_remove(h, t);
 	for (unsigned i = 0; i < TCP_TIMERS; i++) {
 		if (t->timer[i] > h->now)
+			continue;
+		if (not_run(t, (enum tcp_timer)i))
 			continue;
 		t->timer[i] = NSEC_NEVER;
 		run_one(t, (enum tcp_timer)i);
