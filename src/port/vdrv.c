@@ -139,6 +139,9 @@ int vdrv_rings(struct vdrv *v, uint64_t features, uint32_t mtu, struct err *err)
 	v->tx.short_len = 0; /* a slot is a head with room for the header: not if heads have none */
 	if (v->inline_ok && v->config.headroom >= v->hdr_len && !(v->config.headroom & 1))
 		v->tx.short_len = VDRV_TX_SLOT - VDRV_HDR_SLOT;
+	if (!v->config.mtu && mtu && mtu < ETH_MTU_MIN)
+		return err_set(err, EINVAL, "the device's MTU %u: must be %u to %u", mtu,
+			ETH_MTU_MIN, ETH_MTU_MAX);
 	v->mtu = v->config.mtu ? v->config.mtu : mtu ? mtu : MTU_DEFAULT;
 	v->port.mtu = v->mtu;
 	v->port.accepts = host_accepts(features);

@@ -139,7 +139,7 @@ void vdrv_fini(struct vdrv *);
 /* What to ask a device for. */
 uint64_t vdrv_want(const struct vdrv *);
 /* Set the rings up for these features and post receive buffers. mtu: the device's, 0 if not told.
- * -EINVAL: no packet of that MTU fits into the ring. */
+ * -EINVAL: no packet of that MTU fits into the ring, or virtio has no such MTU. */
 int vdrv_rings(struct vdrv *, uint64_t features, uint32_t mtu, struct err *);
 void vdrv_up(struct vdrv *);   /* the caller kicks both queues */
 void vdrv_down(struct vdrv *); /* the device has stopped: everything comes back */

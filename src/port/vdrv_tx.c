@@ -102,8 +102,11 @@ static bool tx_start(struct vdrv *v)
 static bool tx_arm(struct vdrv *v)
 {
 	struct vq_drv *vq = &v->vq[VDRV_TX];
+	bool more = vq_drv_arm(vq, (vq->nout * 3u + 3) / 4);
 
-	return vq_drv_arm(vq, (vq->nout * 3u + 3) / 4);
+	if (unlikely(vq->broken))
+		vdrv_break(v, vq->broken);
+	return more;
 }
 
 static void tx_arm_done(struct vdrv *v)

@@ -393,6 +393,27 @@ static void completions(void **state)
 	}
 }
 
+/* A lie that is met while arming ends the session as well: nothing else may ever look again. */
+static void lie_met_while_arming(void **state)
+{
+	struct vdrv_config c = defaults();
+	struct owner o = {.account.done = owner_done};
+	struct pkt *p;
+
+	(void)state;
+	start(&c, 0);
+	p = packet(16, 64, 0, 0);
+	pkt_set_account(p, &o.account);
+	send_one(p);
+	__atomic_store_n(&rig.v.vq[VDRV_TX].used->idx, 2, __ATOMIC_RELEASE);
+	vdrv_arm_done(&rig.v.port);
+	loop_dispatch(&loop, false);
+	assert_int_equal(rig.broke, 1);
+	assert_string_equal(rig.why, "used index runs ahead of what is outstanding");
+	rig_down(&rig);
+	assert_int_equal(o.account.outstanding, 0);
+}
+
 /* Kicks: one for a batch, none while the device is at work. */
 static void kicks(void **state)
 {
@@ -552,6 +573,11 @@ static void config_refused(void **state)
 	assert_non_null(strstr(err.text, "cannot hold a frame of MTU 9000"));
 	assert_int_equal(vdrv_rings(v, vdrv_want(v), 8000, &err), 0);
 	assert_false(vdrv_want(v) & B(GUEST_TSO4)); /* and no super-packets */
+	/* below what virtio allows, the arithmetic of those above would wrap */
+	assert_int_equal(vdrv_rings(v, vdrv_want(v), ETH_MTU_MIN - 1, &err), -EINVAL);
+	assert_non_null(strstr(err.text, "MTU 67"));
+	assert_int_equal(vdrv_rings(v, vdrv_want(v), ETH_MTU_MIN, &err), 0);
+	assert_int_equal(v->port.mtu, ETH_MTU_MIN);
 	vdrv_down(v);
 	vdrv_fini(v);
 	free(v);
@@ -566,6 +592,7 @@ int main(void)
 		cmocka_unit_test(trap_T22_stop_and_restart),
 		cmocka_unit_test(packets_of_many_pieces),
 		cmocka_unit_test(completions),
+		cmocka_unit_test(lie_met_while_arming),
 		cmocka_unit_test(kicks),
 		cmocka_unit_test(settle_keeps_the_rest),
 		cmocka_unit_test(own_packets_are_not_copied),
