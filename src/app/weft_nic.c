@@ -20,6 +20,7 @@ struct weft_nic {
 	struct loop loop;
 	struct spec spec;
 	struct port *port;
+	struct loop_task look; /* has nothing to do: pending, it keeps the owner from sleeping */
 };
 
 _Static_assert(
@@ -49,6 +50,11 @@ static void nic_event(void *ctx, struct portq *q)
 {
 	(void)ctx;
 	(void)q;
+}
+
+static void nic_look(struct loop_task *t)
+{
+	(void)t;
 }
 
 static void nic_link(void *ctx, struct port *p)
@@ -98,6 +104,7 @@ int weft_nic_open(struct weft_nic **out, const char *options, char *text)
 	if (r)
 		goto free_loop;
 	nic->port->events = &nic_events;
+	nic->look.run = nic_look;
 	*out = nic;
 	return 0;
 free_loop:
@@ -114,6 +121,7 @@ void weft_nic_close(struct weft_nic *nic)
 	if (!nic)
 		return;
 	vdrv_free(nic->port);
+	loop_undefer(&nic->loop, &nic->look);
 	loop_fini(&nic->loop);
 	spec_fini(&nic->spec);
 	free(nic);
@@ -175,8 +183,11 @@ unsigned weft_nic_receive(struct weft_nic *nic, struct weft_pkt **pkt, unsigned 
 	struct port *p = nic->port;
 	unsigned n = vdrv_receive(p, (struct pkt **)(void *)pkt, max);
 
-	if (!n && max && p->ops->arm(&p->q))
+	if (!n && max && p->ops->arm(&p->q)) {
 		n = vdrv_receive(p, (struct pkt **)(void *)pkt, max);
+		if (!n) /* what had come was no packet, and nothing is armed: the owner asks again */
+			loop_defer(&nic->loop, &nic->look);
+	}
 	return n;
 }
 
@@ -186,7 +197,8 @@ unsigned weft_nic_send(struct weft_nic *nic, struct weft_pkt **pkt, unsigned n)
 	struct pkt **list = (struct pkt **)(void *)pkt;
 	unsigned took = vdrv_send(p, list, n);
 
-	if (took < n && p->ops->arm_room(&p->q, list[took]->len))
+	/* whoever found room is not told of more: until all is taken, or we shall be told */
+	while (took < n && p->ops->arm_room(&p->q, list[took]->len))
 		took += vdrv_send(p, list + took, n - took);
 	vdrv_flush(p);
 	return took;
