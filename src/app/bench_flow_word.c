@@ -461,12 +461,15 @@ free_bench:
 int bench_flow_word(struct cmd_call *call)
 {
 	struct bench_flows_config c = {.cwd = call->cwd, .net = call->net_name};
-	char impair[300], *knobs;
+	char impair[300], more[40], *knobs;
 	int r;
 
 	if (options(call, &c, impair, sizeof(impair)))
 		return CMD_MISTAKE;
-	knobs = bench_knobs(call, call->opt[OPT_MEMORY] ? "" : ",memory=64M");
+	/* a turn's writes fit the ring: the network between does not have to drop */
+	snprintf(more, sizeof(more), "%s%s", call->opt[OPT_MEMORY] ? "" : ",memory=64M",
+		call->opt[OPT_RING] ? "" : ",ring=512");
+	knobs = bench_knobs(call, more);
 	if (!knobs) {
 		err_set(&call->err, ENOMEM, "no memory");
 		return CMD_MISTAKE;
