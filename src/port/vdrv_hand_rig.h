@@ -55,6 +55,7 @@ struct give {
 	uint32_t lie_len;     /* ... was written so far */
 	unsigned hold;        /* buffers at its end that are not used yet */
 	uint32_t fill;        /* of each buffer no more than that; 0: all */
+	bool partial; /* the checksum from behind the Ethernet header on is to be finished */
 };
 
 static inline uint8_t stamp(uint32_t serial, uint32_t i)
@@ -74,6 +75,8 @@ static inline unsigned give(const struct give *g)
 	uint32_t part[VDRV_RING_MAX];
 
 	memset(data, 0, hdr);
+	data[0] = g->partial ? OFF_NEEDS_CSUM : 0;
+	data[6] = g->partial ? ETH_HLEN : 0;
 	for (uint32_t i = 0; i < g->len; i++)
 		data[hdr + i] = stamp(g->serial, i);
 	while (at < need) {

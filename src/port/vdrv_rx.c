@@ -401,15 +401,13 @@ bool vdrv_arm(struct portq *q)
 /* the owner's side */
 
 /* Offload fields are the device's word: check them as port_pull does. */
-static bool received_good(struct vdrv *v, struct pkt *p)
+static __attribute__((noinline)) bool received_check(struct vdrv *v, struct pkt *p)
 {
-	struct iovec iov[4 * PKT_FRAGS];
+	struct iovec iov[VDRV_RING_MAX + 1]; /* each buffer of the ring may be a piece */
 	struct frame_head head;
 	struct frame f;
 	enum drop why;
 
-	if (likely(!(p->off.flags | p->off.gso)))
-		return true;
 	if (!pkt_lend(p, &f, &head, iov, sizeof(iov) / sizeof(*iov)))
 		return false;
 	why = offload_check(&f);
@@ -417,6 +415,11 @@ static bool received_good(struct vdrv *v, struct pkt *p)
 	if (why)
 		port_drop_in(&v->port.q, &f, why);
 	return !why;
+}
+
+static inline bool received_good(struct vdrv *v, struct pkt *p)
+{
+	return likely(!(p->off.flags | p->off.gso)) || received_check(v, p);
 }
 
 static struct pkt *receive_one(struct vdrv *v)

@@ -226,6 +226,31 @@ static void trap_T5_error_after_coalescing(void **state)
 	rig_down(&rig);
 }
 
+/* A small MTU makes many buffers of a long packet: its offload fields are checked all the same. */
+static void checked_in_many_pieces(void **state)
+{
+	static const uint32_t mtu[] = {1500, 576, ETH_MTU_MIN};
+	struct vdrv_config c = defaults();
+
+	(void)state;
+	c.coalesce = false;
+	c.ring_size = VDRV_RING_MAX;
+	c.rxbuf = VDRV_RXBUF_MTU_HDR;
+	for (unsigned i = 0; i < sizeof(mtu) / sizeof(*mtu); i++) {
+		struct give g = {
+			.len = 65000, .serial = i, .num = -1, .lie_at = -1, .partial = true};
+		struct pkt *p;
+
+		start(&c, 0, mtu[i]);
+		give(&g);
+		p = take_packet(65000, i);
+		assert_int_equal(p->off.flags, OFF_NEEDS_CSUM);
+		assert_int_equal(p->off.csum_start, ETH_HLEN);
+		pkt_free(p);
+		rig_down(&rig);
+	}
+}
+
 /* 65535 and an Ethernet header with tags are the most; a longer one is dropped to its end. */
 static void too_big(void **state)
 {
@@ -415,6 +440,7 @@ int main(void)
 		cmocka_unit_test(trap_T10_num_buffers_without_mrg),
 		cmocka_unit_test(trap_T13_header_is_read_once),
 		cmocka_unit_test(trap_T16_header_length),
+		cmocka_unit_test(checked_in_many_pieces),
 		cmocka_unit_test(too_big),
 		cmocka_unit_test(lies_about_the_ring),
 		cmocka_unit_test(offload_fields_are_checked),
