@@ -33,7 +33,10 @@ extern "C" {
 
 struct weft_dev;
 
-/* Called from weft_net_dispatch() or from inside the calls below. Either may be NULL. */
+/*
+ * Called from weft_net_dispatch() or from inside the calls below. Either may be NULL. `interrupt` may
+ * come while frames are under way: from within it change no memory, ring, device or network.
+ */
 struct weft_dev_events {
 	/* Interrupt the driver: buffers of `queue` are used. Not called for a queue with a call descriptor. */
 	void (*interrupt)(void *ctx, unsigned queue);

@@ -22,6 +22,7 @@
 #define MTU_DEFAULT  1500
 #define MEMORY_MIN   ((size_t)1 << 20)
 #define HEADROOM_MAX (CHUNK_PAGE / 2 - 1)
+#define COPY_MAX     (CHUNK_PAGE / 2) /* it and a header lie in the first page of a buffer */
 
 void vdrv_config_init(struct vdrv_config *c)
 {
@@ -228,6 +229,9 @@ static int config_check(const struct vdrv_config *c, struct err *err)
 	if (c->headroom > HEADROOM_MAX)
 		return err_set(
 			err, EINVAL, "headroom %u: must be %u or less", c->headroom, HEADROOM_MAX);
+	if (c->copybreak > COPY_MAX)
+		return err_set(
+			err, EINVAL, "copybreak %u: must be %u or less", c->copybreak, COPY_MAX);
 	if (c->order >= CHUNK_ORDERS || c->rx_order >= CHUNK_ORDERS)
 		return err_set(err, EINVAL, "order %u: must be 0 to %u",
 			c->order >= CHUNK_ORDERS ? c->order : c->rx_order, CHUNK_ORDERS - 1);

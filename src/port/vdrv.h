@@ -28,18 +28,18 @@ enum vdrv_rxbuf {
 };
 
 struct vdrv_config {
-	const char *path;      /* of the device's socket; used by vdrv_open only */
-	bool server;           /* listen there */
-	uint64_t off;          /* features not to use; what depends on them goes, too */
-	uint8_t mac[6];        /* zero: the device's, or made from the name */
-	uint16_t mtu;          /* 0: the device's, or 1500 */
-	unsigned ring_size;    /* both rings; a power of two, 2 .. VDRV_RING_MAX; default 256 */
-	size_t memory;         /* of the pool [bytes]; default 16 MiB */
-	enum vdrv_rxbuf rxbuf; /* default auto */
-	bool coalesce;         /* default on */
-	uint16_t copybreak;    /* a packet this short is copied out of its buffer; default 128 */
-	bool inline_header;    /* default on */
-	uint16_t headroom;     /* of heads made here [bytes], < CHUNK_PAGE / 2; default 16 */
+	const char *path;          /* of the device's socket; used by vdrv_open only */
+	bool server;               /* listen there */
+	uint64_t off;              /* features not to use; what depends on them goes, too */
+	uint8_t mac[6];            /* zero: the device's, or made from the name */
+	uint16_t mtu;              /* 0: the device's, or 1500 */
+	unsigned ring_size;        /* both rings; a power of two, 2 .. VDRV_RING_MAX; default 256 */
+	size_t memory;             /* of the pool [bytes]; default 16 MiB */
+	enum vdrv_rxbuf rxbuf;     /* default auto */
+	bool coalesce;             /* default on */
+	uint16_t copybreak;        /* so short a packet is copied out; <= 2048, default 128 */
+	bool inline_header;        /* default on */
+	uint16_t headroom;         /* of heads made here [bytes], < CHUNK_PAGE / 2; default 16 */
 	enum vq_indirect indirect; /* default auto */
 	unsigned order;            /* of kept packets' chunks; default 3 */
 	unsigned rx_order;         /* of the receive allocator's; default 3 */

@@ -396,22 +396,34 @@ static void completions(void **state)
 /* A lie that is met while arming ends the session as well: nothing else may ever look again. */
 static void lie_met_while_arming(void **state)
 {
-	struct vdrv_config c = defaults();
-	struct owner o = {.account.done = owner_done};
-	struct pkt *p;
-
 	(void)state;
-	start(&c, 0);
-	p = packet(16, 64, 0, 0);
-	pkt_set_account(p, &o.account);
-	send_one(p);
-	__atomic_store_n(&rig.v.vq[VDRV_TX].used->idx, 2, __ATOMIC_RELEASE);
-	vdrv_arm_done(&rig.v.port);
-	loop_dispatch(&loop, false);
-	assert_int_equal(rig.broke, 1);
-	assert_string_equal(rig.why, "used index runs ahead of what is outstanding");
-	rig_down(&rig);
-	assert_int_equal(o.account.outstanding, 0);
+	for (unsigned i = 0; i < 4; i++) {
+		unsigned queue = i & 1;
+		bool closed = i & 2; /* by its owner, before the loop turns */
+		struct vdrv_config c = defaults();
+		struct owner o = {.account.done = owner_done};
+		struct pkt *p;
+
+		start(&c, 0);
+		p = packet(16, 64, 0, 0);
+		pkt_set_account(p, &o.account);
+		send_one(p);
+		__atomic_store_n(&rig.v.vq[queue].used->idx, 0x8000, __ATOMIC_RELEASE);
+		if (queue == VDRV_TX)
+			vdrv_arm_done(&rig.v.port);
+		else
+			assert_false(vdrv_arm(&rig.v.port.q));
+		if (!closed) {
+			loop_dispatch(&loop, false);
+			assert_int_equal(rig.broke, 1);
+			assert_string_equal(
+				rig.why, "used index runs ahead of what is outstanding");
+		}
+		assert_int_equal(rig.v.broke_task.queued, closed);
+		rig_down(&rig);
+		assert_false(rig.v.broke_task.queued);
+		assert_int_equal(o.account.outstanding, 0);
+	}
 }
 
 /* Kicks: one for a batch, none while the device is at work. */
@@ -561,6 +573,7 @@ static void config_refused(void **state)
 	BAD(mtu, 67, "MTU 67");
 	BAD(memory, 1000, "1048576");
 	BAD(headroom, 2048, "headroom 2048");
+	BAD(copybreak, 2049, "copybreak 2049");
 	BAD(order, 5, "order 5");
 	BAD(rx_order, 7, "order 7");
 #undef BAD
