@@ -27,7 +27,12 @@ static inline __attribute__((always_inline)) void copy_run(
 		memcpy(to + 64, &c, 32);
 		memcpy(to + 96, &d, 32);
 	}
-	memcpy(to, from, n);
+	for (; n >= 32; n -= 32, to += 32, from += 32) {
+		memcpy(&a, from, 32);
+		memcpy(to, &a, 32);
+	}
+	if (n)
+		memcpy(to, from, n);
 }
 
 #if defined(__x86_64__) && __STDC_HOSTED__
