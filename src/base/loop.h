@@ -23,7 +23,7 @@
 #include "base/err.h"
 
 #define LOOP_EVENTS  64                   /* taken from epoll at once */
-#define LOOP_LOOK_NS (50 * NSEC_PER_USEC) /* between two looks while there is deferred work */
+#define LOOP_LOOK_NS (20 * NSEC_PER_USEC) /* between two looks while there is deferred work */
 
 struct loop_fd {
 	int fd; /* set by loop_add, -1 after loop_del; not closed by the loop */
