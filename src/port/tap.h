@@ -35,7 +35,7 @@ struct tap_config {
 	uint32_t order; /* ... in chunks of up to 4096 << order bytes */
 };
 
-/* copy: what became of the frames read. MECHANISMS 4.4 */
+/* copy: what became of the frames read. */
 struct tap_copied {
 	uint64_t packets, bytes;
 	uint64_t linear;                  /* packets that needed no chunk */

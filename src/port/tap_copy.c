@@ -2,7 +2,7 @@
 /*
  * tap_copy: keep, lend, count. What is counted is what the experiment on allocation orders predicts:
  * chunks by order, which are a packet's fragments. Chunks that heads are cut from are not among them,
- * they serve many packets. MECHANISMS 2.10, 4.4
+ * they serve many packets.
  */
 #include "port/tap_copy.h"
 
