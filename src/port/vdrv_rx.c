@@ -23,10 +23,12 @@
 static inline void used_ahead(const struct vdrv *v, const struct vq_drv *vq)
 {
 	const struct vring_used_elem *e = &vq->used->ring[(vq->used_next + VDRV_AHEAD) & vq->mask];
-	const uint8_t *data = v->rx.buf[__atomic_load_n(&e->id, __ATOMIC_RELAXED) & vq->mask].data;
+	uintptr_t data =
+		(uintptr_t)v->rx.buf[__atomic_load_n(&e->id, __ATOMIC_RELAXED) & vq->mask].data;
 
-	__builtin_prefetch(data);
-	__builtin_prefetch(data + 64);
+	__builtin_prefetch((const void *)data);
+	__builtin_prefetch(
+		(const void *)(data + 64)); /* of no buffer at all, perhaps: then no pointer */
 }
 
 static inline bool used_next(struct vdrv *v, struct vdrv_used *u)
