@@ -16,7 +16,7 @@
 static int bench_options(struct cmd_call *call, struct bench_config *c)
 {
 	static const char *const kinds[] = {"pktgen", "rx", "tcp_stream", "tcp_maerts", "tcp_rr",
-		"tcp_crr", "udp_stream", "udp_rr", "server"};
+		"tcp_crr", "udp_stream", "udp_rr", "server", "tables"};
 	char hint[160];
 	uint32_t packets;
 
@@ -206,6 +206,13 @@ int word_bench(struct cmd_call *call)
 	char *knobs;
 	int r;
 
+	if (!strcmp(call->arg[0], "tables"))
+		return tables_word(call);
+	if (call->narg > 1) {
+		err_set(&call->err, EINVAL, "bench: '%.60s' after %.60s: one benchmark at a time",
+			call->arg[1], call->arg[0]);
+		return CMD_MISTAKE;
+	}
 	if (bench_is_flow(call->arg[0]))
 		return bench_flow_word(call);
 	r = bench_options(call, &c);

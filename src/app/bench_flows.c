@@ -264,6 +264,28 @@ static const struct flow_side *receiver(const struct bench_flows *b)
 	return b->server.side;
 }
 
+static void count_begin(struct bench_flows *b)
+{
+	b->cpu = cpu_now();
+	b->begun = loop_refresh(&b->net.loop);
+	end_count(&b->client, true);
+	end_count(&b->server, true);
+}
+
+static void client_warm(struct bench_flows *b)
+{
+	const struct flow_side *side = b->client.side;
+	const nsec_t until = b->begun + b->config.warm;
+
+	while (side->open && loop_now(&b->net.loop) < until)
+		turn(b, until);
+	b->warm_bytes = receiver(b)->bytes;
+	b->warm_packets = receiver(b)->packets;
+	b->warm_sent = side->sent_packets;
+	b->warm_exchanges = side->exchanges;
+	count_begin(b);
+}
+
 static int client_run(struct bench_flows *b, struct err *err)
 {
 	struct loop *l = &b->net.loop;
@@ -271,13 +293,12 @@ static int client_run(struct bench_flows *b, struct err *err)
 	nsec_t until;
 	int r;
 
-	b->cpu = cpu_now();
-	b->begun = loop_refresh(l);
-	end_count(&b->client, true);
-	end_count(&b->server, true);
+	count_begin(b);
 	r = flow_client_init(side, &b->client.host, &b->config.flow, err);
 	if (r)
 		return r;
+	if (b->config.warm)
+		client_warm(b);
 	until = b->begun + b->config.time;
 	while (side->open && loop_now(l) < until)
 		turn(b, until);

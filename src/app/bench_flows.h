@@ -22,6 +22,7 @@ struct bench_flows_config {
 	const char *knobs;  /* ",key=value..." of the drivers */
 	uint32_t mtu;
 	nsec_t time;
+	nsec_t warm; /* before it: not counted */
 	struct tcp_conf tcp;
 };
 
@@ -42,6 +43,8 @@ struct bench_flows {
 	nsec_t moved, woken;
 	nsec_t begun, ended; /* of what was counted: to the last byte that arrived */
 	double cpu;          /* seconds, of the whole process */
+	/* what the warm-up brought, and is not counted */
+	uint64_t warm_bytes, warm_packets, warm_sent, warm_exchanges;
 };
 
 /* 0 or -errno; after 0 bench_flows_fini. Big. */

@@ -69,11 +69,13 @@ static void gen_headers(struct bench_gen *g, bool super)
 	put_ip4(g->head + ETH_HLEN, ip, super ? 6 : 17);
 	if (!super) {
 		put_udp(g->head + ETH_HLEN + IP_LEN, ip - IP_LEN);
-		g->head_len = g->size <= BENCH_LINEAR ? g->size : ETH_HLEN + IP_LEN + UDP_LEN;
+		g->payload = ETH_HLEN + IP_LEN + UDP_LEN;
+		g->head_len = g->size <= BENCH_LINEAR ? g->size : g->payload;
+		memcpy(g->head + g->payload, g->pattern, g->head_len - g->payload);
 		return;
 	}
 	put_tcp(g->head + ETH_HLEN + IP_LEN, ip - IP_LEN);
-	g->head_len = ETH_HLEN + IP_LEN + TCP_LEN;
+	g->payload = g->head_len = ETH_HLEN + IP_LEN + TCP_LEN;
 	g->off = (struct offload){
 		.flags = OFF_NEEDS_CSUM,
 		.gso = OFF_GSO_TCPV4,
@@ -99,8 +101,9 @@ static int gen_payload(struct bench_gen *g, unsigned order, struct err *err)
 		piece->chunk = c;
 		piece->data = chunk_data(g->chunks, c);
 		piece->len = left < chunk_size(c) ? left : chunk_size(c);
-		for (uint32_t i = 0; i < piece->len; i++)
-			piece->data[i] = (uint8_t)i;
+		for (uint32_t i = 0; i < piece->len; i += CHUNK_PAGE)
+			memcpy(piece->data + i, g->pattern,
+				piece->len - i < CHUNK_PAGE ? piece->len - i : CHUNK_PAGE);
 		left -= piece->len;
 		g->npiece++;
 	}
@@ -114,6 +117,8 @@ int bench_gen_init(struct bench_gen *g, struct pkt_pool *pkts, uint32_t size, ui
 
 	*g = (struct bench_gen){
 		.pkts = pkts, .chunks = pkts->chunks, .size = size, .headroom = headroom};
+	for (unsigned i = 0; i < sizeof(g->pattern); i++)
+		g->pattern[i] = (uint8_t)i;
 	gen_headers(g, size > mtu + ETH_HLEN);
 	r = gen_payload(g, order, err);
 	if (r)
@@ -145,6 +150,36 @@ struct pkt *bench_gen_make(struct bench_gen *g)
 		}
 	}
 	return p;
+}
+
+/* `len` bytes at `data` that begin at byte `at` of the frame. */
+static bool piece_check(const struct bench_gen *g, const uint8_t *data, uint32_t len, uint32_t at)
+{
+	uint32_t i = at < g->payload ? g->payload - at : 0;
+
+	while (i < len) {
+		const uint32_t from = (at + i - g->payload) % 256;
+		const uint32_t most = CHUNK_PAGE - from;
+		const uint32_t n = len - i < most ? len - i : most;
+
+		if (memcmp(data + i, g->pattern + from, n) != 0)
+			return false;
+		i += n;
+	}
+	return true;
+}
+
+bool bench_gen_check(const struct bench_gen *g, const struct pkt *p)
+{
+	uint32_t at = p->head_len;
+
+	if (p->len != g->size || !piece_check(g, p->head, p->head_len, 0))
+		return false;
+	for (const struct pkt *q = p; q; q = q->chain)
+		for (unsigned i = 0; i < q->nfrag; at += q->frag[i++].len)
+			if (!piece_check(g, q->frag[i].data, q->frag[i].len, at))
+				return false;
+	return at == g->size;
 }
 
 struct pkt *bench_gen_announce(struct pkt_pool *pkts, uint32_t headroom)

@@ -17,8 +17,9 @@
 struct bench_gen {
 	struct pkt_pool *pkts;
 	struct chunk_pool *chunks;
-	uint32_t size, headroom, head_len;
+	uint32_t size, headroom, head_len, payload; /* payload: where it begins */
 	uint8_t head[BENCH_LINEAR];
+	uint8_t pattern[CHUNK_PAGE]; /* of the payload, over and over */
 	struct offload off;
 	struct pkt_frag piece[PKT_FRAGS]; /* a reference of ours on each */
 	unsigned npiece;
@@ -32,6 +33,8 @@ int bench_gen_init(struct bench_gen *, struct pkt_pool *, uint32_t size, uint32_
 	uint32_t headroom, unsigned order, struct err *);
 void bench_gen_fini(struct bench_gen *);
 struct pkt *bench_gen_make(struct bench_gen *); /* NULL: no memory now */
+/* Is this what bench_gen_make made, payload and all, in whatever pieces? Headers are not compared. */
+bool bench_gen_check(const struct bench_gen *, const struct pkt *);
 
 /* "Here I am", from the receiver to all, so that the network learns where it is. */
 struct pkt *bench_gen_announce(struct pkt_pool *, uint32_t headroom);

@@ -42,6 +42,9 @@ enum {
 	OPT_CC,
 	OPT_TIMEWAIT,
 	OPT_THREADS,
+	OPT_TABLES, /* from here on: of tables */
+	OPT_QUICK = OPT_TABLES,
+	OPT_PAIRS,
 	OPT_END
 };
 
@@ -57,5 +60,6 @@ char *bench_knobs(const struct cmd_call *, const char *more);
 /* The benchmarks of flows; `server`, too. */
 bool bench_is_flow(const char *word);
 int bench_flow_word(struct cmd_call *);
+int tables_word(struct cmd_call *);
 
 #endif

@@ -12,6 +12,7 @@
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "wire/eth.h"
@@ -186,6 +187,8 @@ static unsigned turn_receive(struct bench *b)
 	while ((n = vdrv_receive(rx->port, list, BENCH_BATCH))) {
 		for (unsigned i = 0; i < n; i++) {
 			rx->bytes += list[i]->len;
+			if (b->config.verify && !bench_gen_check(&b->gen, list[i]))
+				b->wrong++;
 			pkt_free(list[i]);
 		}
 		rx->packets += n;
@@ -407,6 +410,26 @@ static void bench_receive(struct bench *b)
 	}
 }
 
+static double cpu_now(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+}
+
+static void bench_warm(struct bench *b)
+{
+	const struct bench_config c = b->config;
+
+	b->config.time = c.warm;
+	b->config.packets = 0;
+	bench_count(b, true);
+	bench_send(b);
+	b->config = c;
+	b->given_up = 0;
+}
+
 int bench_run(struct bench *b, struct err *err)
 {
 	int r = bench_link(b, err);
@@ -416,11 +439,15 @@ int bench_run(struct bench *b, struct err *err)
 	if (r)
 		return r;
 	bench_announce(b);
+	if (b->config.warm && b->tx.port)
+		bench_warm(b);
 	bench_count(b, true);
+	b->cpu = cpu_now();
 	if (b->tx.port)
 		bench_send(b);
 	else
 		bench_receive(b);
+	b->cpu = cpu_now() - b->cpu;
 	bench_count(b, false);
 	return 0;
 }

@@ -20,6 +20,8 @@ struct bench_config {
 	uint32_t size, mtu;
 	uint64_t packets;  /* stop after as many; 0: when the time is over */
 	nsec_t time;       /* at most, once it runs */
+	nsec_t warm;       /* before it: not counted */
+	bool verify;       /* compare each byte of payload that arrives */
 	const char *via;   /* the sender's virtio-user port; NULL: none here, or all of it is */
 	const char *to;    /* the receiver's */
 	const char *knobs; /* ",key=value..." for every driver */
@@ -46,6 +48,8 @@ struct bench {
 	nsec_t begun, ended; /* of what was counted */
 	nsec_t moved;        /* when something last did */
 	uint64_t given_up;   /* packets that never came */
+	uint64_t wrong;      /* packets whose payload was not what was sent */
+	double cpu;          /* seconds, of the whole process */
 	uint64_t drops;      /* in the network; until the end: before it began */
 };
 

@@ -56,7 +56,9 @@ const struct cmd cmds[] = {
 		"direction, and\n"
 		"why the last frame was dropped.",
 		2, 2, false, word_why, {{0}}},
-	{"bench", "pktgen|rx|tcp_stream|tcp_maerts|tcp_rr|tcp_crr|udp_stream|udp_rr|server",
+	{"bench",
+		"pktgen|rx|tcp_stream|tcp_maerts|tcp_rr|tcp_crr|udp_stream|udp_rr|server|tables "
+		"[EXPERIMENT...]",
 		"measure the driver, the network and the hosts",
 		"pktgen sends through a network in this process to a receiver in this process, or "
 		"into\n"
@@ -67,8 +69,12 @@ const struct cmd cmds[] = {
 		"tcp_maerts the other way; _rr is request and response, again and again, _crr with "
 		"a\n"
 		"connection for each. With --via only the client is here, and `weft bench server`\n"
-		"is the other end. Everything that arrives is compared with what was sent.",
-		1, 1, true, word_bench,
+		"is the other end. Everything that arrives is compared with what was sent.\n"
+		"tables does five published experiments on packet buffers again, or those named\n"
+		"(S0 S1 S2 S3 S4), and prints them beside what was published. It takes its time;\n"
+		"--quick looks at counters only. With --json a FILE after it gets all runs. Exit\n"
+		"status 1: a counter was not as predicted.",
+		1, CMD_ARGS, true, word_bench,
 		{{"--size", "64..65535", "bytes of a frame; default 64"},
 			{"-t", "SECONDS", "how long; default 5"},
 			{"--packets", "N", "stop after N packets"},
@@ -110,7 +116,10 @@ const struct cmd cmds[] = {
 			{"--rcv-win-model", "modern|2013", "how much of the buffer is offered"},
 			{"--cc", "newreno|cubic", "congestion control"},
 			{"--timewait", "SECONDS", "default 60"},
-			{"--threads", "1|3", "each host and the network on its own"}}},
+			{"--threads", "1|3", "each host and the network on its own"},
+			/* from here on: of tables */
+			{"--quick", NULL, "tables: counters only, in two minutes"},
+			{"--pairs", "3..25", "tables: runs of each arm; default 5"}}},
 	{"ls", "", "list the networks that run",
 		"One name a line: the user's own, in his runtime folder.", 0, 0, true, word_ls,
 		{{0}}},

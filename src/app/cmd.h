@@ -18,7 +18,7 @@
 #define CMD_MISTAKE 2 /* the user must change something; err says what */
 #define CMD_LATER   3 /* the answer comes later, by the control socket's client */
 
-#define CMD_OPTS  44
+#define CMD_OPTS  64
 #define CMD_ARGS  PORTS_MAX
 #define CMD_WORDS (1 + CMD_ARGS + 2 * (CMD_OPTS + 1)) /* of a command, options and all */
 
