@@ -70,6 +70,69 @@ static void a_long_one_ends(void **state)
 	assert_true(idle(n));
 }
 
+/* Who has had frames for nobody else yet need not prove it first. */
+static void also_from_the_beginning(void **state)
+{
+	struct net *n = *state;
+
+	introduce(n);
+	n->p[B].room = 0;
+	for (unsigned i = 0; i < 20; i++)
+		lend(n, A, mac_of(B), 0, 100, i);
+	fake_kick(&n->p[A]);
+	pass(n, 30 * NSEC_PER_MSEC);
+	assert_int_equal(n->p[B].port.q.lost_out, 0);
+	fake_give_room(&n->p[B], FAKE_ANY);
+	run(n);
+	assert_int_equal(n->p[B].got.n, 20);
+}
+
+#define STEP (100 * NSEC_PER_USEC)
+
+/* Frames of `len` bytes without end for B, which takes so many of them every `gap`; what is lost in 300 ms. */
+static uint64_t lost_at_rate(struct net *n, unsigned frames, unsigned len, nsec_t gap)
+{
+	struct fake *a = &n->p[A], *b = &n->p[B];
+	nsec_t end, next;
+
+	start(n, 0);
+	fake_clear(&a->lend);
+	a->next = 0;
+	for (unsigned i = 0; i < BURST_FRAMES; i++)
+		lend(n, A, mac_of(B), 0, len, i);
+	a->endless = true;
+	b->keep = false;
+	fake_kick(a);
+	end = n->now + 300 * NSEC_PER_MSEC;
+	for (next = n->now; n->now < end; n->now += STEP) {
+		if (n->now >= next) {
+			fake_give_room(b, frames);
+			next += gap;
+		}
+		loop_dispatch(&n->loop, false);
+	}
+	a->endless = false;
+	fake_clear(&a->lend);
+	a->next = 0;
+	return b->port.q.lost_out;
+}
+
+/* Always full, but going on: nothing is lost, however much of the time is waited. */
+static void who_goes_on_is_waited_for(void **state)
+{
+	struct net *n = *state;
+
+	assert_int_equal(lost_at_rate(n, 64, 1500, 64 * 1500 * (NSEC_PER_SEC / PAUSE_RATE)), 0);
+}
+
+/* At a tenth of the rate that is trickling. */
+static void who_trickles_is_not(void **state)
+{
+	struct net *n = *state;
+
+	assert_true(lost_at_rate(n, 2, 480, 10 * 2 * 480 * (NSEC_PER_SEC / PAUSE_RATE)) > 1000);
+}
+
 /* Frames for somebody else come behind those that wait. */
 static void not_with_others_behind(void **state)
 {
@@ -129,6 +192,9 @@ int main(void)
 		T(a_short_standstill_costs_nothing),
 		P(a_short_standstill_costs_nothing),
 		T(a_long_one_ends),
+		T(also_from_the_beginning),
+		T(who_goes_on_is_waited_for),
+		T(who_trickles_is_not),
 		T(not_with_others_behind),
 		T(not_with_a_flood_behind),
 		T(not_for_each_other),

@@ -21,7 +21,7 @@
  * enough. While the budget of the pair is used up (pause.h), frames that find no room are dropped
  * and the burst goes on at once. A sender that has had frames for nobody else for a while keeps nobody
  * by waiting: it may wait longer, in pieces of wait_us, looking each time whether somebody's frames
- * have come up behind. Of many that wait for one receiver the one that got nothing for
+ * have come up behind; and again and again, while the receiver takes a fair rate. Of many that wait for one receiver the one that got nothing for
  * longest is served first.
  */
 #include "fabric/fabric.h"
@@ -192,7 +192,7 @@ static bool wait_alone(const struct fabric *f, const struct portq *q, const stru
 {
 	int16_t target = (int16_t)to->port->index;
 
-	return q->fab.only == target && now - q->fab.only_since >= ALONE_AFTER &&
+	return q->fab.only == target && now - q->fab.other_at >= ALONE_AFTER &&
 	       to->fab.wait_for != q && !others_follow(f, end, target);
 }
 
@@ -245,6 +245,18 @@ static void wait_charge(struct fabric *f, struct portq *q)
 	if (q->fab.wait_for)
 		pause_charge(&q->fab.pause[q->fab.wait_for->port->index],
 			loop_now(f->loop) - q->fab.wait_since, q->fab.wait_alone);
+	q->fab.wait_owes |= q->fab.wait_for && q->fab.wait_alone;
+}
+
+/* The receiver took these: it does not stand still. */
+static void wait_earn(
+	struct fabric *f, struct portq *q, const struct portq *to, unsigned i, unsigned end)
+{
+	uint64_t bytes = 0;
+
+	for (; i < end; i++)
+		bytes += frame_len(&f->burst.f[i]);
+	q->fab.wait_owes = pause_earn(&q->fab.pause[to->port->index], bytes);
 }
 
 /* where frames go */
@@ -432,6 +444,8 @@ static unsigned unicast(
 		unsigned took = port_push(to, &f->burst.f[i], end - i, &resume, &f->fit);
 		enum wait_answer answer;
 
+		if (q->fab.wait_owes)
+			wait_earn(f, q, to, i, i + took);
 		i += took;
 		if (i == end)
 			break;
@@ -465,9 +479,10 @@ static unsigned forward(struct fabric *f, struct portq *q)
 			if (f->target[end] != target && f->target[end] != TARGET_NONE)
 				break;
 		}
-		if (target != TARGET_NONE && target != q->fab.only) {
+		if (target >= 0 && target != q->fab.only) {
+			if (q->fab.only >= 0)
+				q->fab.other_at = loop_now(f->loop);
 			q->fab.only = target;
-			q->fab.only_since = loop_now(f->loop);
 		}
 		if (target == TARGET_FLOOD) {
 			flood(f, q, i, end);
@@ -640,7 +655,8 @@ int fabric_attach(struct fabric *f, struct port *p, struct err *err)
 		return err_set(err, ENOSPC, "port \"%s\" is one too many: a network has at most %d",
 			p->name, PORTS_MAX);
 	memset(fq, 0, sizeof(*fq));
-	fq->only = TARGET_NONE;
+	fq->only = -1;
+	fq->other_at = loop_now(f->loop) - ALONE_AFTER;
 	TAILQ_INIT(&fq->waiters);
 	fq->pause = calloc(PORTS_MAX, sizeof(*fq->pause));
 	if (!fq->pause)

@@ -37,3 +37,12 @@ void pause_charge(struct pause *p, nsec_t spent, bool alone)
 	else
 		p->left -= spent;
 }
+
+bool pause_earn(struct pause *p, uint64_t bytes)
+{
+	p->spare += (nsec_t)(bytes * (NSEC_PER_SEC / PAUSE_RATE));
+	if (p->spare < PAUSE_SPARE)
+		return true;
+	p->spare = PAUSE_SPARE;
+	return false;
+}

@@ -17,8 +17,10 @@
 #define PAUSE_MIN      (100 * NSEC_PER_USEC) /* a shorter pause is not worth a timer */
 
 /* A second bucket, for pauses that keep nobody else: as long as a receiver that has lost its core may
- * stand still. It fills as slowly. */
+ * stand still. It fills as slowly, and by what the receiver takes: one that takes PAUSE_RATE bytes a second or
+ * more may be waited for as often as it likes, for then even a full ring of frames is gone soon. */
 #define PAUSE_SPARE (WAIT_WINDOW_MS * NSEC_PER_MSEC / 2)
+#define PAUSE_RATE  50000000 /* bytes a second */
 
 /* Full buckets. */
 void pause_init(struct pause *, nsec_t now);
@@ -29,5 +31,7 @@ void pause_init(struct pause *, nsec_t now);
 nsec_t pause_grant(struct pause *, nsec_t now, nsec_t wait, bool alone);
 /* A pause ended after `spent` ns: a timer that ran late leaves a debt. */
 void pause_charge(struct pause *, nsec_t spent, bool alone);
+/* The receiver took so many bytes. False: the second bucket is full. */
+bool pause_earn(struct pause *, uint64_t bytes);
 
 #endif

@@ -150,6 +150,24 @@ static void spare_time(void **state)
 	assert_int_equal(pause_grant(&p, now, NSEC_PER_SEC, true), PAUSE_SPARE);
 }
 
+/* What is taken fills the second bucket alone, and not beyond its brim. */
+static void earned(void **state)
+{
+	struct pause p;
+
+	(void)state;
+	pause_init(&p, 0);
+	assert_false(pause_earn(&p, 1));
+	assert_int_equal(pause_grant(&p, 0, NSEC_PER_SEC, true), PAUSE_SPARE);
+	pause_charge(&p, NSEC_PER_SEC, true);
+	pause_charge(&p, NSEC_PER_SEC, false);
+	assert_true(pause_earn(&p, PAUSE_RATE / 1000));
+	assert_int_equal(pause_grant(&p, 0, NSEC_PER_SEC, true), NSEC_PER_MSEC);
+	assert_int_equal(pause_grant(&p, 0, NSEC_PER_SEC, false), 0);
+	assert_false(pause_earn(&p, PAUSE_RATE));
+	assert_int_equal(pause_grant(&p, 0, NSEC_PER_SEC, true), PAUSE_SPARE);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -157,6 +175,7 @@ int main(void)
 		cmocka_unit_test(used_up_and_filled_again),
 		cmocka_unit_test(a_late_timer_is_a_debt),
 		cmocka_unit_test(spare_time),
+		cmocka_unit_test(earned),
 		cmocka_unit_test(no_window_holds_more_than_its_share),
 	};
 

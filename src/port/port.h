@@ -93,8 +93,9 @@ struct portq {
 		uint64_t wait_ticket; /* who waits longest is served first */
 		unsigned retries;     /* "there is room" without any coming */
 		bool wait_alone;      /* this pause keeps nobody else */
-		int16_t only;         /* where the last frames went ... */
-		nsec_t only_since;    /* ... all of them since then */
+		bool wait_owes;  /* such pauses are not all made good by what was taken since */
+		int16_t only;    /* where the last frame went that was not flooded; -1: none */
+		nsec_t other_at; /* when one went somewhere else last */
 		struct loop_timer wait_timer;
 		struct pause {
 			nsec_t at;   /* when the budget was last filled up */
