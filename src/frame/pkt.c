@@ -26,10 +26,6 @@ int pkt_pool_init(struct pkt_pool *pool, struct chunk_pool *chunks, unsigned n, 
 	if (!pool->all)
 		return err_set(err, ENOMEM, "packets: no memory for %u", n);
 	STAILQ_INIT(&pool->free);
-	for (unsigned i = 0; i < n; i++) {
-		pool->all[i].pool = pool;
-		STAILQ_INSERT_TAIL(&pool->free, &pool->all[i], entry);
-	}
 	page_frag_init(&pool->heads, chunks, HEADS_ORDER);
 	return 0;
 }
@@ -47,7 +43,7 @@ uint64_t pkt_pool_refs(const struct pkt_pool *pool)
 	uint64_t sum = pool->heads.chunk != NULL;
 
 	/* a packet that is not out has nothing */
-	for (unsigned i = 0; i < pool->n; i++)
+	for (unsigned i = 0; i < pool->used; i++)
 		sum += pool->all[i].nfrag + (pool->all[i].head_chunk != NULL);
 	return sum;
 }
@@ -59,11 +55,15 @@ static struct pkt *record_take(struct pkt_pool *pool)
 {
 	struct pkt *p = STAILQ_FIRST(&pool->free);
 
-	if (!p) {
+	if (p) {
+		STAILQ_REMOVE_HEAD(&pool->free, entry);
+	} else if (pool->used < pool->n) {
+		p = &pool->all[pool->used++];
+		p->pool = pool;
+	} else {
 		pool->failed++;
 		return NULL;
 	}
-	STAILQ_REMOVE_HEAD(&pool->free, entry);
 	pool->live++;
 	p->len = p->truesize = 0;
 	p->head = NULL;

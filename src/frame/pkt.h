@@ -71,7 +71,8 @@ struct pkt_pool {
 	struct chunk_pool *chunks;
 	struct pkt *all;
 	struct pkt_list free;
-	unsigned n, live;
+	unsigned n, live,
+		used; /* used: so many were ever out, the memory of the others is untouched */
 	struct page_frag heads; /* where heads of up to a page are cut from */
 	uint64_t failed;        /* packets not made or not finished: no descriptor, no memory */
 	uint64_t kept_ref, kept_copy; /* frame_keep: by reference; by copy */

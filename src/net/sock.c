@@ -27,7 +27,8 @@ enum sock_state {
 	LISTENING,
 };
 
-struct sock_options { /* set before there was something to set them on */
+struct sock_options {          /* of what is not there yet */
+	struct udp_addr local; /* TCP: as bound */
 	uint32_t mask;
 	int value[NOPTIONS];
 };
@@ -36,12 +37,13 @@ struct sock {
 	TAILQ_ENTRY(sock) entry; /* of the ready list */
 	int number;
 	uint8_t kind, state;
-	bool queued, reuse;
+	bool queued;
 	int16_t linger; /* -1: off */
-	struct tcp *tcp;
-	struct tcp_listener *listener;
-	struct udp_sock *udp;
-	struct udp_addr local; /* TCP: as bound */
+	union {
+		struct tcp *tcp;               /* TCP, CONNECTED */
+		struct tcp_listener *listener; /* TCP, LISTENING */
+		struct udp_sock *udp;
+	};
 	struct sock_options *options;
 	void *user;
 };
@@ -54,6 +56,21 @@ struct sock_table {
 	struct rand rand;
 	TAILQ_HEAD(, sock) ready;
 };
+
+static struct tcp *tcp_of(const struct sock *s)
+{
+	return s->kind == SOCK_KIND_TCP && s->state == CONNECTED ? s->tcp : NULL;
+}
+
+static struct tcp_listener *listener_of(const struct sock *s)
+{
+	return s->kind == SOCK_KIND_TCP && s->state == LISTENING ? s->listener : NULL;
+}
+
+static struct udp_sock *udp_of(const struct sock *s)
+{
+	return s->kind == SOCK_KIND_UDP ? s->udp : NULL;
+}
 
 /* ---- numbers ---- */
 
@@ -164,14 +181,14 @@ int sock_open(struct sock_table *tab, enum sock_kind kind)
 
 static void release(struct sock_table *tab, struct sock *s, bool reset, nsec_t now)
 {
-	if (s->listener)
-		tcp_unlisten(s->listener, now);
-	if (s->udp)
-		udp_close(s->udp);
-	if (s->tcp && reset)
-		tcp_abort(s->tcp, now);
-	else if (s->tcp)
-		tcp_close(s->tcp, now);
+	if (listener_of(s))
+		tcp_unlisten(listener_of(s), now);
+	if (udp_of(s))
+		udp_close(udp_of(s));
+	if (tcp_of(s) && reset)
+		tcp_abort(tcp_of(s), now);
+	else if (tcp_of(s))
+		tcp_close(tcp_of(s), now);
 	unmake(tab, s);
 }
 
@@ -227,11 +244,11 @@ static int udp_level(const struct udp_sock *u)
 
 static int level(const struct sock *s)
 {
-	if (s->udp)
-		return udp_level(s->udp);
-	if (s->listener)
-		return tcp_listener_ready(s->listener) ? SOCK_IN : 0;
-	return s->tcp ? tcp_level(s->tcp) : 0;
+	if (udp_of(s))
+		return udp_level(udp_of(s));
+	if (listener_of(s))
+		return tcp_listener_ready(listener_of(s)) ? SOCK_IN : 0;
+	return tcp_of(s) ? tcp_level(tcp_of(s)) : 0;
 }
 
 int sock_ready(struct sock_table *tab, int number)
@@ -272,7 +289,7 @@ struct tcp *sock_tcp(struct sock_table *tab, int number)
 {
 	const struct sock *s = of(tab, number);
 
-	return s ? s->tcp : NULL;
+	return s ? tcp_of(s) : NULL;
 }
 
 /* ---- options ---- */
@@ -309,11 +326,16 @@ static void give_options(const struct sock_options *o, struct tcp *t, nsec_t now
 				now);
 }
 
-static int remember(struct sock *s, enum sock_option o, int value)
+static bool options_have(struct sock *s)
 {
 	if (!s->options)
 		s->options = calloc(1, sizeof(*s->options));
-	if (!s->options)
+	return s->options;
+}
+
+static int remember(struct sock *s, enum sock_option o, int value)
+{
+	if (!options_have(s))
 		return -ENOMEM;
 	s->options->mask |= 1u << o;
 	s->options->value[o] = value;
@@ -333,16 +355,16 @@ int sock_set(struct sock_table *tab, int number, enum sock_option o, int value, 
 		s->linger = (int16_t)(value > INT16_MAX ? INT16_MAX : value);
 		return 0;
 	}
-	if (s->udp)
-		return udp_options[o] ? udp_set(s->udp, (enum udp_option)(udp_options[o] - 1),
+	if (udp_of(s))
+		return udp_options[o] ? udp_set(udp_of(s), (enum udp_option)(udp_options[o] - 1),
 						(uint32_t)value)
 				      : -ENOPROTOOPT;
 	if (o == SOCKO_REUSE)
 		return 0; /* a port with connections in TIME-WAIT can always be listened on */
 	if (!tcp_options[o])
 		return -ENOPROTOOPT;
-	if (s->tcp)
-		r = tcp_set(s->tcp, (enum tcp_option)(tcp_options[o] - 1), (uint32_t)value, now);
+	if (tcp_of(s))
+		r = tcp_set(tcp_of(s), (enum tcp_option)(tcp_options[o] - 1), (uint32_t)value, now);
 	return r ? r : remember(s, o, value);
 }
 
@@ -354,13 +376,15 @@ int sock_get(struct sock_table *tab, int number, enum sock_option o, int *value)
 		return -EBADF;
 	*value = 0;
 	if (o == SOCKO_ERROR) {
-		*value = s->udp ? udp_error_take(s->udp) : s->tcp ? tcp_error(s->tcp) : 0;
+		*value = udp_of(s)   ? udp_error_take(udp_of(s))
+			 : tcp_of(s) ? tcp_error(tcp_of(s))
+				     : 0;
 	} else if (o == SOCKO_LINGER) {
 		*value = s->linger;
-	} else if ((o == SOCKO_SNDBUF || o == SOCKO_RCVBUF) && s->tcp) {
+	} else if ((o == SOCKO_SNDBUF || o == SOCKO_RCVBUF) && tcp_of(s)) {
 		struct tcp_stat stat;
 
-		tcp_stat(s->tcp, &stat);
+		tcp_stat(tcp_of(s), &stat);
 		*value = (int)(o == SOCKO_SNDBUF ? stat.sndbuf : stat.rcvbuf);
 	} else if ((unsigned)o < NOPTIONS && s->options && (s->options->mask & 1u << o)) {
 		*value = s->options->value[o];
@@ -375,14 +399,14 @@ int sock_names(struct sock_table *tab, int number, struct udp_addr *local, struc
 
 	if (!s)
 		return -EBADF;
-	if (s->udp) {
-		udp_names(s->udp, local, peer);
+	if (udp_of(s)) {
+		udp_names(udp_of(s), local, peer);
 		return 0;
 	}
-	*local = s->local;
+	*local = s->options ? s->options->local : (struct udp_addr){.port = 0};
 	*peer = (struct udp_addr){.port = 0};
-	if (s->tcp) {
-		tcp_tuple_of(s->tcp, &tu);
+	if (tcp_of(s)) {
+		tcp_tuple_of(tcp_of(s), &tu);
 		*local = (struct udp_addr){tu.laddr, tu.lport};
 		*peer = (struct udp_addr){tu.raddr, tu.rport};
 	}
@@ -399,23 +423,25 @@ int sock_bind(struct sock_table *tab, int number, const struct udp_addr *a)
 
 	if (!s)
 		return -EBADF;
-	if (s->udp)
-		return udp_bind(s->udp, a);
+	if (udp_of(s))
+		return udp_bind(udp_of(s), a);
 	if (s->state != FRESH)
 		return -EINVAL;
 	if (!ip_addr_any(&a->ip) &&
 		(stack_route(tab->stack, &a->ip, &src, &mtu, 0) || !ip_addr_equal(&src, &a->ip)))
 		return -EADDRNOTAVAIL;
-	s->local = *a;
+	if (!options_have(s))
+		return -ENOMEM;
+	s->options->local = *a;
 	return 0;
 }
 
 static int again(const struct sock *s)
 {
-	const unsigned r = tcp_ready(s->tcp);
+	const unsigned r = tcp_ready(tcp_of(s));
 
 	if (r & TCP_EV_ERROR)
-		return -tcp_error(s->tcp);
+		return -tcp_error(tcp_of(s));
 	return r & (TCP_EV_CONNECTED | TCP_EV_HUP) ? -EISCONN : -EALREADY;
 }
 
@@ -423,13 +449,14 @@ int sock_connect(struct sock_table *tab, int number, const struct udp_addr *peer
 {
 	struct sock *s = of(tab, number);
 	struct tcp_tuple tu = {.raddr = peer->ip, .rport = peer->port};
+	struct tcp *t;
 	uint32_t mtu;
 	int r;
 
 	if (!s)
 		return -EBADF;
-	if (s->udp)
-		return udp_connect(s->udp, peer, now);
+	if (udp_of(s))
+		return udp_connect(udp_of(s), peer, now);
 	if (s->state != FRESH)
 		return s->state == CONNECTED ? again(s) : -EOPNOTSUPP;
 	if (!peer->port || ip_addr_multicast(&peer->ip) || ip_addr_any(&peer->ip))
@@ -437,20 +464,21 @@ int sock_connect(struct sock_table *tab, int number, const struct udp_addr *peer
 	r = stack_route(tab->stack, &peer->ip, &tu.laddr, &mtu, now);
 	if (r)
 		return r;
-	if (!ip_addr_any(&s->local.ip))
-		tu.laddr = s->local.ip;
-	tu.lport = s->local.port;
-	s->tcp = tcp_new(tab->tcp);
-	if (!s->tcp)
+	if (s->options && !ip_addr_any(&s->options->local.ip))
+		tu.laddr = s->options->local.ip;
+	if (s->options)
+		tu.lport = s->options->local.port;
+	t = tcp_new(tab->tcp);
+	if (!t)
 		return -ENOBUFS;
-	tcp_set_user(s->tcp, s);
-	give_options(s->options, s->tcp, now);
-	r = tcp_connect(s->tcp, &tu, mtu, now);
+	tcp_set_user(t, s);
+	give_options(s->options, t, now);
+	r = tcp_connect(t, &tu, mtu, now);
 	if (r) {
-		tcp_close(s->tcp, now);
-		s->tcp = NULL;
+		tcp_close(t, now);
 		return r;
 	}
+	s->tcp = t;
 	s->state = CONNECTED;
 	return -EINPROGRESS;
 }
@@ -458,22 +486,26 @@ int sock_connect(struct sock_table *tab, int number, const struct udp_addr *peer
 int sock_listen(struct sock_table *tab, int number, unsigned backlog)
 {
 	struct sock *s = of(tab, number);
+	struct udp_addr *local;
 	int r = -EADDRINUSE;
 
 	if (!s)
 		return -EBADF;
-	if (s->udp)
+	if (udp_of(s))
 		return -EOPNOTSUPP;
 	if (s->state != FRESH)
 		return -EINVAL;
-	if (s->local.port)
-		r = tcp_listen(tab->tcp, &s->local.ip, s->local.port, backlog, s, &s->listener);
-	for (unsigned i = 0; r == -EADDRINUSE && !s->local.port && i < PORT_TRIES; i++) {
+	if (!options_have(s))
+		return -ENOMEM;
+	local = &s->options->local;
+	if (local->port)
+		r = tcp_listen(tab->tcp, &local->ip, local->port, backlog, s, &s->listener);
+	for (unsigned i = 0; r == -EADDRINUSE && !local->port && i < PORT_TRIES; i++) {
 		const uint16_t port = (uint16_t)(PORT_FIRST + rand_below(&tab->rand, PORT_COUNT));
 
-		r = tcp_listen(tab->tcp, &s->local.ip, port, backlog, s, &s->listener);
+		r = tcp_listen(tab->tcp, &local->ip, port, backlog, s, &s->listener);
 		if (!r)
-			s->local.port = port;
+			local->port = port;
 	}
 	if (!r)
 		s->state = LISTENING;
@@ -488,19 +520,19 @@ int sock_accept(struct sock_table *tab, int number, struct udp_addr *peer, nsec_
 
 	if (!l)
 		return -EBADF;
-	if (!l->listener)
+	if (!listener_of(l))
 		return -EINVAL;
-	if (!tcp_listener_ready(l->listener))
+	if (!tcp_listener_ready(listener_of(l)))
 		return -EAGAIN;
 	s = make(tab, SOCK_KIND_TCP, &err);
 	if (!s)
 		return err;
-	s->tcp = tcp_accept(l->listener);
+	s->tcp = tcp_accept(listener_of(l));
 	s->state = CONNECTED;
 	s->linger = l->linger;
-	tcp_set_user(s->tcp, s);
-	tcp_tuple_of(s->tcp, &tu);
-	give_options(l->options, s->tcp, now);
+	tcp_set_user(tcp_of(s), s);
+	tcp_tuple_of(tcp_of(s), &tu);
+	give_options(l->options, tcp_of(s), now);
 	if (peer)
 		*peer = (struct udp_addr){tu.raddr, tu.rport};
 	return s->number;
@@ -515,11 +547,11 @@ ssize_t sock_send(struct sock_table *tab, int number, const struct iovec *iov, u
 
 	if (!s)
 		return -EBADF;
-	if (s->udp)
-		return udp_send(s->udp, to, iov, niov, gso, now);
-	if (!s->tcp)
+	if (udp_of(s))
+		return udp_send(udp_of(s), to, iov, niov, gso, now);
+	if (!tcp_of(s))
 		return -ENOTCONN;
-	return tcp_send(s->tcp, iov, niov, flags & SOCK_MORE ? TCP_MORE : 0, now);
+	return tcp_send(tcp_of(s), iov, niov, flags & SOCK_MORE ? TCP_MORE : 0, now);
 }
 
 ssize_t sock_recv(struct sock_table *tab, int number, const struct iovec *iov, unsigned niov,
@@ -530,16 +562,16 @@ ssize_t sock_recv(struct sock_table *tab, int number, const struct iovec *iov, u
 
 	if (!s)
 		return -EBADF;
-	if (s->udp)
-		return udp_recv(
-			s->udp, iov, niov, info ? info : &none, flags & SOCK_PEEK ? UDP_PEEK : 0);
-	if (!s->tcp)
+	if (udp_of(s))
+		return udp_recv(udp_of(s), iov, niov, info ? info : &none,
+			flags & SOCK_PEEK ? UDP_PEEK : 0);
+	if (!tcp_of(s))
 		return -ENOTCONN;
 	if (info) {
 		*info = (struct udp_info){.gso_size = 0};
 		sock_names(tab, number, &info->to, &info->from);
 	}
-	return tcp_recv(s->tcp, iov, niov, flags & SOCK_PEEK ? TCP_PEEK : 0, now);
+	return tcp_recv(tcp_of(s), iov, niov, flags & SOCK_PEEK ? TCP_PEEK : 0, now);
 }
 
 int sock_shutdown(struct sock_table *tab, int number, int how, nsec_t now)
@@ -548,7 +580,7 @@ int sock_shutdown(struct sock_table *tab, int number, int how, nsec_t now)
 
 	if (!s)
 		return -EBADF;
-	if (!s->tcp)
+	if (!tcp_of(s))
 		return -ENOTCONN;
-	return how == SHUT_RD ? 0 : tcp_shutdown_wr(s->tcp, now);
+	return how == SHUT_RD ? 0 : tcp_shutdown_wr(tcp_of(s), now);
 }

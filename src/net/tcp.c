@@ -58,7 +58,7 @@ void tcp_established(struct tcp *t)
 	if (t->rcv_mss == 0)
 		t->rcv_mss = u32_min(t->mss, TCP_MSS_DEFAULT4);
 	if (t->keepalive)
-		tcp_timer_set(t, TCP_T_KEEP, h->now + t->keepidle * NSEC_PER_SEC);
+		tcp_timer_keep(t, h->now + t->keepidle * NSEC_PER_SEC);
 	tcp_set_state(t, TCPS_ESTABLISHED);
 }
 

@@ -18,7 +18,6 @@ void tcp_cc_init(struct tcp *t)
 {
 	t->cc.cwnd = t->retries > 1 ? t->mss : initial_window(t); /* [RFC 6298 5.7] */
 	t->cc.ssthresh = UINT32_MAX;
-	t->loss.reo_mult = 1;
 }
 
 static void reno_acked(struct tcp *t, uint32_t bytes)
@@ -39,7 +38,7 @@ static bool window_used(struct tcp *t, uint32_t bytes)
 		t->cc.limited = false;
 		return true;
 	}
-	return t->cc.cwnd < t->cc.ssthresh && t->cc.cwnd < 2 * flight && t->unsent == NULL &&
+	return t->cc.cwnd < t->cc.ssthresh && t->cc.cwnd < 2 * flight && t->busy->unsent == NULL &&
 	       flight > t->cc.cwnd / 2;
 }
 
@@ -87,12 +86,12 @@ void tcp_cc_idle(struct tcp *t)
 	t->cc.ssthresh = t->cc.ssthresh == UINT32_MAX ? t->cc.ssthresh
 						      : u32_max(t->cc.ssthresh, t->cc.cwnd / 4 * 3);
 	t->cc.cwnd = u32_min(t->cc.cwnd, initial_window(t));
-	t->cc.cubic.epoch = 0;
+	t->busy->cubic.epoch = 0;
 }
 
 void tcp_cc_undo(struct tcp *t)
 {
-	t->cc.cwnd = u32_max(t->cc.cwnd, t->cc.prior_cwnd);
-	t->cc.ssthresh = u32_max(t->cc.ssthresh, t->cc.prior_ssthresh);
-	t->cc.cubic.epoch = 0;
+	t->cc.cwnd = u32_max(t->cc.cwnd, t->busy->loss.prior_cwnd);
+	t->cc.ssthresh = u32_max(t->cc.ssthresh, t->busy->loss.prior_ssthresh);
+	t->busy->cubic.epoch = 0;
 }

@@ -28,7 +28,7 @@ static double cube_root(double x)
 
 static void epoch_start(struct tcp *t, double cwnd)
 {
-	struct tcp_cubic *c = &t->cc.cubic;
+	struct tcp_cubic *c = &t->busy->cubic;
 
 	c->epoch = t->host->now;
 	c->w_est = cwnd;
@@ -51,7 +51,7 @@ static double window_at(const struct tcp_cubic *c, nsec_t since)
 /* Sections 4.2 to 4.5. */
 void tcp_cubic_acked(struct tcp *t, uint32_t bytes)
 {
-	struct tcp_cubic *c = &t->cc.cubic;
+	struct tcp_cubic *c = &t->busy->cubic;
 	double cwnd = (double)t->cc.cwnd / t->mss, acked = (double)bytes / t->mss, target, alpha;
 	nsec_t now = t->host->now;
 
@@ -75,7 +75,7 @@ void tcp_cubic_acked(struct tcp *t, uint32_t bytes)
 /* Sections 4.6, 4.7: and room for others if the maximum shrank. */
 uint32_t tcp_cubic_ssthresh(struct tcp *t)
 {
-	struct tcp_cubic *c = &t->cc.cubic;
+	struct tcp_cubic *c = &t->busy->cubic;
 	double cwnd = (double)t->cc.cwnd / t->mss;
 
 	c->epoch = 0;

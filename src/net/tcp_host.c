@@ -14,6 +14,7 @@
 #define PORT_FIRST  32768u /* as Linux; the range of RFC 6056 is a should */
 #define PORT_COUNT  28232u
 #define PORT_PROBES 2048u /* bounded work when the range is nearly used up */
+#define OOO_MAX     256u  /* connections with gaps at a time */
 
 static void conf_defaults(struct tcp_conf *c)
 {
@@ -58,10 +59,20 @@ static bool host_alloc(struct tcp_host *h)
 	h->rxs = calloc(c->rxbufs, sizeof(*h->rxs));
 	h->syns = calloc(c->syns, sizeof(*h->syns));
 	h->tws = calloc(c->timewaits, sizeof(*h->tws));
-	h->ooos = calloc(u32_min(c->conns, 256), sizeof(*h->ooos));
+	h->ooos = calloc(u32_min(c->conns, OOO_MAX), sizeof(*h->ooos));
+	h->busys = calloc(c->conns, sizeof(*h->busys));
 	h->heap = calloc(c->conns + 1, sizeof(*h->heap));
 	return h->bucket && h->conns && h->txsegs && h->rxs && h->syns && h->tws && h->ooos &&
-	       h->heap;
+	       h->busys && h->heap;
+}
+
+static void busy_init(struct tcp_busy *b)
+{
+	memset(b, 0, sizeof(*b));
+	TAILQ_INIT(&b->txq);
+	STAILQ_INIT(&b->rxq);
+	for (unsigned i = 0; i < TCP_TIMERS; i++)
+		b->timer[i] = NSEC_NEVER;
 }
 
 static void host_lists(struct tcp_host *h)
@@ -82,18 +93,14 @@ static void host_lists(struct tcp_host *h)
 	TAILQ_INIT(&h->readyq);
 	STAILQ_INIT(&h->eventq);
 	STAILQ_INIT(&h->leventq);
-	for (uint32_t i = 0; i < c->conns; i++)
-		STAILQ_INSERT_TAIL(&h->conn_free, &h->conns[i], freeq);
-	for (uint32_t i = 0; i < c->txsegs; i++)
-		TAILQ_INSERT_TAIL(&h->txseg_free, &h->txsegs[i], q);
+	SLIST_INIT(&h->busy_free);
+	busy_init(&h->idle);
 	for (uint32_t i = 0; i < c->rxbufs; i++)
 		STAILQ_INSERT_TAIL(&h->rx_free, &h->rxs[i], q);
 	for (uint32_t i = 0; i < c->syns; i++)
 		TAILQ_INSERT_TAIL(&h->syn_free, &h->syns[i], q);
 	for (uint32_t i = 0; i < c->timewaits; i++)
 		TAILQ_INSERT_TAIL(&h->tw_free, &h->tws[i], q);
-	for (uint32_t i = 0; i < u32_min(c->conns, 256); i++)
-		STAILQ_INSERT_TAIL(&h->ooo_free, &h->ooos[i], q);
 }
 
 struct tcp_host *tcp_host_new(const struct tcp_conf *conf, struct err *err)
@@ -128,7 +135,7 @@ static void free_all(struct tcp_host *h)
 
 	while ((l = LIST_FIRST(&h->listeners)) != NULL)
 		tcp_unlisten(l, h->now);
-	for (uint32_t i = 0; i < h->conf.conns; i++) {
+	for (uint32_t i = 0; i < h->conn_used; i++) {
 		if (h->conns[i].host == NULL)
 			continue;
 		h->conns[i].account.outstanding = 0;
@@ -150,6 +157,7 @@ void tcp_host_free(struct tcp_host *h)
 	free(h->syns);
 	free(h->tws);
 	free(h->ooos);
+	free(h->busys);
 	free(h->heap);
 	explicit_bzero(h, sizeof(*h));
 	free(h);
@@ -241,11 +249,14 @@ struct tcp_txseg *txseg_new(struct tcp_host *h)
 {
 	struct tcp_txseg *s = TAILQ_FIRST(&h->txseg_free);
 
-	if (s == NULL) {
+	if (s != NULL) {
+		TAILQ_REMOVE(&h->txseg_free, s, q);
+	} else if (h->txseg_used < h->conf.txsegs) {
+		s = &h->txsegs[h->txseg_used++];
+	} else {
 		h->c.snd_nobuf++;
 		return NULL;
 	}
-	TAILQ_REMOVE(&h->txseg_free, s, q);
 	memset(s, 0, offsetof(struct tcp_txseg, frag));
 	h->txseg_live++;
 	return s;
@@ -281,20 +292,91 @@ static void account_done(struct pkt_account *a)
 	tcp_push_check(t);
 }
 
+struct tcp_ooo *tcp_ooo_new(struct tcp_host *h)
+{
+	struct tcp_ooo *o = STAILQ_FIRST(&h->ooo_free);
+
+	if (o != NULL)
+		STAILQ_REMOVE_HEAD(&h->ooo_free, q);
+	else if (h->ooo_used < u32_min(h->conf.conns, OOO_MAX))
+		o = &h->ooos[h->ooo_used++];
+	return o;
+}
+
+/* There is one for every connection; the last that was given back is in the cache. */
+static void busy_take(struct tcp *t)
+{
+	struct tcp_host *h = t->host;
+	struct tcp_busy *b = SLIST_FIRST(&h->busy_free);
+
+	if (b != NULL)
+		SLIST_REMOVE_HEAD(&h->busy_free, q);
+	else
+		b = &h->busys[h->busy_used++];
+	busy_init(b);
+	b->loss.reo_mult = 1;
+	t->busy = b;
+}
+
+static void busy_drop(struct tcp *t)
+{
+	SLIST_INSERT_HEAD(&t->host->busy_free, t->busy, q);
+	t->busy = &t->host->idle;
+}
+
+/* The output loop will look at it, and let it rest again if nothing came of it. */
+void tcp_wake_up(struct tcp *t)
+{
+	if (!tcp_resting(t) || t->dead)
+		return;
+	busy_take(t);
+	tcp_make_ready(t);
+}
+
+static bool nothing_under_way(const struct tcp *t)
+{
+	const struct tcp_busy *b = t->busy;
+
+	return TAILQ_EMPTY(&b->txq) && STAILQ_EMPTY(&b->rxq) && t->ooo == NULL &&
+	       t->snd_una == t->snd_nxt && !t->ack_now && b->timer[TCP_T_RTX] == NSEC_NEVER &&
+	       b->timer[TCP_T_REO] == NSEC_NEVER && b->timer[TCP_T_DELACK] == NSEC_NEVER &&
+	       b->timer[TCP_T_USER] == NSEC_NEVER;
+}
+
+/* What was learned of losses is kept: whoever met one stays awake. */
+static bool nothing_learned(const struct tcp *t)
+{
+	const struct tcp_busy *b = t->busy;
+
+	return t->cc.ssthresh == UINT32_MAX && b->loss.ca == TCP_CA_OPEN && !b->loss.reord_seen &&
+	       !b->loss.dsack_seen && b->retrans == 0 && b->dsack_dups == 0 && b->tlp_count == 0 &&
+	       b->rto_count == 0;
+}
+
+void tcp_rest(struct tcp *t)
+{
+	if (!tcp_resting(t) && tcp_synced(t) && t->state != TCPS_TIME_WAIT &&
+		nothing_under_way(t) && nothing_learned(t))
+		busy_drop(t);
+}
+
 struct tcp *tcp_alloc(struct tcp_host *h)
 {
 	struct tcp *t = STAILQ_FIRST(&h->conn_free);
 
-	if (t == NULL) {
+	if (t != NULL) {
+		STAILQ_REMOVE_HEAD(&h->conn_free, acceptq);
+	} else if (h->conn_used < h->conf.conns) {
+		t = &h->conns[h->conn_used++];
+	} else {
 		h->c.no_conn_room++;
 		return NULL;
 	}
-	STAILQ_REMOVE_HEAD(&h->conn_free, freeq);
 	memset(t, 0, sizeof(*t));
 	t->host = h;
+	t->busy = &h->idle;
+	busy_take(t);
 	h->live++;
-	TAILQ_INIT(&t->txq);
-	STAILQ_INIT(&t->rxq);
 	t->account.done = account_done;
 	t->sndbuf = h->conf.sndbuf;
 	t->rcvbuf = h->conf.rcvbuf;
@@ -306,8 +388,7 @@ struct tcp *tcp_alloc(struct tcp_host *h)
 	t->quickacks = TCP_QUICKACKS;
 	t->rto = TCP_RTO_INIT;
 	t->challenge_n = 0;
-	for (unsigned i = 0; i < TCP_TIMERS; i++)
-		t->timer[i] = NSEC_NEVER;
+	t->keep_at = NSEC_NEVER;
 	return t;
 }
 
@@ -317,8 +398,8 @@ static void free_queues(struct tcp *t)
 	struct tcp_rx *r;
 
 	tcp_txq_free(t);
-	while ((r = STAILQ_FIRST(&t->rxq)) != NULL) {
-		STAILQ_REMOVE_HEAD(&t->rxq, q);
+	while ((r = STAILQ_FIRST(&t->busy->rxq)) != NULL) {
+		STAILQ_REMOVE_HEAD(&t->busy->rxq, q);
 		tcp_rx_free(h, r);
 	}
 	if (t->ooo == NULL)
@@ -349,9 +430,11 @@ void tcp_free(struct tcp *t)
 		t->account.waiting = true;
 		return;
 	}
+	if (!tcp_resting(t))
+		busy_drop(t);
 	t->host = NULL;
 	h->live--;
-	STAILQ_INSERT_HEAD(&h->conn_free, t, freeq);
+	STAILQ_INSERT_HEAD(&h->conn_free, t, acceptq);
 }
 
 /* ---- lists towards the stack and the sockets ---- */
@@ -457,6 +540,8 @@ bool tcp_host_out(struct tcp_host *h, struct tcp_out *o, nsec_t now)
 		if (!tcp_out_next(t, o)) {
 			if ((t->state == TCPS_CLOSED || t->state == TCPS_TIME_WAIT) && t->orphan)
 				tcp_free(t);
+			else
+				tcp_rest(t);
 			continue;
 		}
 		tcp_make_ready(t); /* behind the others */

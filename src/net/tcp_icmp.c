@@ -16,10 +16,10 @@ static bool under_way(const struct tcp *t, uint32_t seq)
 /* Segments above the new size go again, smaller; that is no congestion. [RFC 1191 6.5] */
 static void resend_large(struct tcp *t)
 {
-	struct tcp_loss *l = &t->loss;
+	struct tcp_loss *l = &t->busy->loss;
 	struct tcp_txseg *s;
 
-	TAILQ_FOREACH (s, &t->txq, q) {
+	TAILQ_FOREACH (s, &t->busy->txq, q) {
 		if (s->gran == 0)
 			break;
 		if (s->gran > t->mss)
@@ -39,7 +39,7 @@ void tcp_path_mtu(struct tcp *t, uint32_t mtu)
 {
 	uint32_t old = t->mss;
 
-	t->mtu = mtu;
+	t->mtu = (uint16_t)u32_min(mtu, 65535);
 	tcp_set_mss(t);
 	if (t->mss >= old || !tcp_synced(t))
 		return;
@@ -71,6 +71,7 @@ void tcp_host_icmp(struct tcp_host *h, const struct tcp_tuple *tu, uint32_t seq,
 		h->c.icmp_ignored++;
 		return;
 	}
+	tcp_wake_up(t);
 	if (what == TCP_ICMP_TOO_BIG)
 		too_big(t, mtu);
 	else if (what == TCP_ICMP_HARD && t->state == TCPS_SYN_SENT)

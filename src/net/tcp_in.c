@@ -205,6 +205,7 @@ static void in_ecn(struct tcp *t, const struct tcp_in *in)
 
 void tcp_in(struct tcp *t, struct tcp_in *in)
 {
+	tcp_wake_up(t);
 	t->segs_in += in->s->gso_size != 0 ? (in->len + in->s->gso_size - 1) / in->s->gso_size : 1;
 	if (t->state == TCPS_SYN_SENT) {
 		tcp_in_syn_sent(t, in);

@@ -72,7 +72,7 @@ static bool ack_states(struct tcp *t)
 	if (t->state == TCPS_FIN_WAIT_1) {
 		tcp_set_state(t, TCPS_FIN_WAIT_2);
 		if (t->orphan)
-			tcp_timer_set(t, TCP_T_KEEP, h->now + h->conf.finwait2);
+			tcp_timer_keep(t, h->now + h->conf.finwait2);
 	} else if (t->state == TCPS_CLOSING) {
 		tcp_enter_timewait(t);
 		return false;

@@ -126,7 +126,7 @@ static struct tcp_rx *rx_make(struct tcp *t, const struct tcp_in *in, uint32_t s
 
 static void deliver(struct tcp *t, struct tcp_rx *r)
 {
-	STAILQ_INSERT_TAIL(&t->rxq, r, q);
+	STAILQ_INSERT_TAIL(&t->busy->rxq, r, q);
 	t->rx_bytes += r->len;
 	t->bytes_received += r->len;
 	t->rcv_nxt = r->seq + r->len;
@@ -140,11 +140,12 @@ static bool ooo_have(struct tcp *t)
 
 	if (t->ooo != NULL)
 		return true;
-	t->ooo = STAILQ_FIRST(&h->ooo_free);
+	t->ooo = tcp_ooo_new(h);
 	if (t->ooo == NULL)
 		return false;
-	STAILQ_REMOVE_HEAD(&h->ooo_free, q);
 	t->ooo->iv.n = 0;
+	for (unsigned i = 0; i < 4; i++)
+		t->ooo->recent[i] = t->rcv_nxt; /* in no interval */
 	STAILQ_INIT(&t->ooo->rx);
 	return true;
 }
@@ -186,10 +187,10 @@ static void ooo_prune(struct tcp *t)
 /* The interval that changed last is told first, then those before it. [RFC 2018 4] */
 static void sack_note(struct tcp *t, const struct range *r)
 {
-	uint32_t *recent = t->sack_recent;
+	uint32_t *recent = t->ooo->recent;
 
 	if (!seq_le(r->beg, recent[0]) || !seq_lt(recent[0], r->end))
-		memmove(recent + 1, recent, sizeof(t->sack_recent) - sizeof(recent[0]));
+		memmove(recent + 1, recent, sizeof(t->ooo->recent) - sizeof(recent[0]));
 	recent[0] = r->beg;
 }
 
@@ -350,11 +351,11 @@ static void ack_policy(struct tcp *t, const struct tcp_in *in, uint32_t was)
 		t->ack_now = true;
 		return;
 	}
-	if (h->conf.plain_delack && t->timer[TCP_T_DELACK] != NSEC_NEVER) {
+	if (h->conf.plain_delack && t->busy->timer[TCP_T_DELACK] != NSEC_NEVER) {
 		t->ack_now = true;
 		return;
 	}
-	if (t->timer[TCP_T_DELACK] == NSEC_NEVER && !t->ack_now) {
+	if (t->busy->timer[TCP_T_DELACK] == NSEC_NEVER && !t->ack_now) {
 		nsec_t wait = t->srtt / 4;
 
 		if (wait < 4 * NSEC_PER_MSEC)

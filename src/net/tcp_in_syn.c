@@ -36,7 +36,7 @@ static void take_options(struct tcp *t, const struct tcp_in *in)
 	const struct tcp_opts *o = &in->o;
 
 	if (o->mss_ok)
-		t->peer_mss = u32_max(o->mss, TCP_MSS_MIN);
+		t->peer_mss = (uint16_t)u32_max(o->mss, TCP_MSS_MIN);
 	t->ws_ok = o->ws_ok && !c->no_ws;
 	t->snd_ws = t->ws_ok ? o->ws : 0;
 	if (!t->ws_ok)

@@ -98,6 +98,7 @@ STAILQ_HEAD(tcp_rxq, tcp_rx);
 struct tcp_ooo { /* the bytes behind gaps: the intervals and, in sequence order, their buffers */
 	STAILQ_ENTRY(tcp_ooo) q;
 	struct ranges iv;
+	uint32_t recent[4];              /* where intervals begin, the newest first */
 	struct tcp_rx *last[RANGES_MAX]; /* the last buffer of each interval */
 	struct tcp_rxq rx;
 };
@@ -148,10 +149,9 @@ struct tcp_cubic {
 };
 
 struct tcp_cong {
-	uint32_t cwnd, ssthresh, prior_cwnd, prior_ssthresh;
+	uint32_t cwnd, ssthresh;
 	uint32_t acked_ca; /* NewReno: bytes acknowledged since the last growth */
 	bool limited;      /* cwnd was what held us back since the last ACK [RFC 7661] */
-	struct tcp_cubic cubic;
 };
 
 struct tcp_loss {
@@ -161,7 +161,7 @@ struct tcp_loss {
 	uint32_t high_sacked;       /* highest sequence number selectively acknowledged */
 	uint32_t dupacks;
 	/* RACK [RFC 8985] */
-	nsec_t rack_xmit, rack_rtt, min_rtt, min_rtt_at;
+	nsec_t rack_xmit, rack_rtt;
 	uint32_t rack_end, dsack_round;
 	uint8_t reo_mult, reo_persist;
 	bool reord_seen, dsack_seen, dsack_wait, ecn_round; /* until high_seq, dsack_round */
@@ -171,69 +171,87 @@ struct tcp_loss {
 	uint32_t tlp_end;
 	bool tlp_open, tlp_rtx, tlp_now;
 	/* undo [RFC 3708, 4015, 5682] */
-	uint32_t undo_una, undo_rtx, undo_ts;
+	uint32_t prior_cwnd, prior_ssthresh, undo_una, undo_rtx, undo_ts;
 	bool undo_ok, frto;
 };
 
-enum tcp_timer { TCP_T_RTX, TCP_T_REO, TCP_T_DELACK, TCP_T_KEEP, TCP_T_USER, TCP_TIMERS };
+enum tcp_timer { TCP_T_RTX, TCP_T_REO, TCP_T_DELACK, TCP_T_USER, TCP_TIMERS };
+
+/*
+ * What a connection needs only while something is under way. An idle one (nothing to send, to read or
+ * to repeat, and no loss so far) has none: its `busy` is then the host's `idle`, which is as new,
+ * is read by everybody and written by nobody. tcp_wake() before, tcp_rest() after.
+ */
+struct tcp_busy {
+	SLIST_ENTRY(tcp_busy) q;
+	struct tcp_txq txq;
+	struct tcp_txseg *unsent;
+	struct tcp_rxq rxq;
+	struct tcp_loss loss;
+	struct tcp_cubic cubic;
+	nsec_t timer[TCP_TIMERS], first_rtx;
+	uint64_t bytes_retrans, retrans;
+	uint32_t dsack_dups, tlp_count, rto_count;
+};
+
 enum tcp_rtx_mode { TCP_RTX_RTO, TCP_RTX_TLP, TCP_RTX_PERSIST };
 
 struct tcp {
 	struct tcp_node node;
 	struct tcp_host *host;
+	struct tcp_busy *busy;
 	/* --- send --- */
 	uint32_t snd_una, snd_nxt, snd_wl1, snd_wl2, snd_wnd, max_snd_wnd;
 	uint32_t write_seq, pushed_seq, iss, snd_sml; /* snd_sml: end of the last small segment */
-	struct tcp_txq txq;
-	struct tcp_txseg *unsent;
 	uint32_t mss; /* payload of a full segment with the usual options */
-	uint32_t peer_mss, mtu, user_mss;
+	uint16_t peer_mss, mtu, user_mss;
 	uint32_t sndbuf, queued; /* bytes: limit, in txq */
 	/* --- receive --- */
 	uint32_t rcv_nxt, rcv_adv, last_ack_sent, irs; /* rcv_adv: right edge promised */
 	uint32_t rcv_fin_seq, rcv_mss, rcvbuf, rcv_ssthresh;
 	uint32_t rx_bytes, rx_true; /* in rxq; truesize of rxq and ooo */
-	struct tcp_rxq rxq;
 	struct tcp_ooo *ooo;
-	uint32_t ratio;                    /* payload share of truesize, of 256 */
-	uint32_t sack_recent[4], dsack[2]; /* recent: where intervals begin, the newest first */
-	uint32_t ooo_acks;
+	uint32_t ratio; /* payload share of truesize, of 256 */
+	uint32_t dsack[2];
 	/* --- options --- */
 	uint8_t state, snd_ws, rcv_ws;
-	bool ws_ok, sack_ok, ts_ok, ecn_ok;
+	bool ws_ok : 1, sack_ok : 1, ts_ok : 1, ecn_ok : 1;
 	uint32_t ts_recent, ts_off;
 	nsec_t ts_recent_at;
 	/* --- flags --- */
-	bool need_syn, fin_queued, rcv_fin,
-		fin_seen; /* rcv_fin: its place is known; fin_seen: taken */
-	bool ack_now, ack_delayed, fin_again, rst_now, probe_now, orphan, dead, refused;
-	bool nodelay, cork, more, quick, keepalive, snd_fixed, rcv_fixed, cwr, ece, ecn_tried;
-	bool late, throttled, from_listener, connected_ev, keep_now;
+	bool need_syn : 1, fin_queued : 1, rcv_fin : 1,
+		fin_seen : 1; /* rcv_fin: its place is known; fin_seen: taken */
+	bool ack_now : 1, fin_again : 1, probe_now : 1, orphan : 1, dead : 1;
+	bool nodelay : 1, cork : 1, more : 1, quick : 1, keepalive : 1, snd_fixed : 1,
+		rcv_fixed : 1;
+	bool cwr : 1, ece : 1, ecn_tried : 1, late : 1, throttled : 1, from_listener : 1,
+		keep_now : 1, ready : 1, event_queued : 1;
 	uint8_t quickacks, retries, backoff, rtx_mode, ev_last, keep_probes, persist_n;
 	int error;
-	void *user;
-	struct tcp_listener *listener;
+	union {
+		void *user;
+		struct tcp_listener *listener; /* until it is accepted: from_listener */
+	};
 	/* --- time --- */
-	nsec_t srtt, rttvar, rto, timer[TCP_TIMERS], last_snd, last_rcv, first_rtx;
+	nsec_t srtt, rttvar, rto, min_rtt, min_rtt_at, last_snd, last_rcv;
+	nsec_t keep_at;    /* keepalive, or the end of FIN-WAIT-2 */
 	uint32_t heap_pos; /* 0: not in it */
 	nsec_t heap_key;
 	nsec_t challenge_at;
 	uint8_t challenge_n;
-	uint32_t keepidle, keepintvl, keepcnt, user_timeout_ms;
+	uint16_t keepidle, keepintvl, keepcnt; /* s, s */
+	uint32_t user_timeout_ms;
 	struct tcp_cong cc;
-	struct tcp_loss loss;
 	/* --- receive auto-tuning --- */
 	nsec_t rcvq_at, rcv_rtt;
 	uint32_t rcvq_seq, rcvq_space, rtt_seq, copied_seq;
 	nsec_t rtt_at;
 	/* --- lists --- */
 	TAILQ_ENTRY(tcp) readyq;
-	STAILQ_ENTRY(tcp) eventq, acceptq, freeq;
-	bool ready, event_queued;
+	STAILQ_ENTRY(tcp) eventq, acceptq; /* acceptq: or of the free ones */
 	struct pkt_account account;
-	uint64_t bytes_sent, bytes_acked, bytes_received, bytes_retrans, sent_total;
-	uint64_t segs_in, segs_out, retrans;
-	uint32_t dsack_dups, tlp_count, rto_count;
+	uint64_t bytes_sent, bytes_acked, bytes_received, sent_total;
+	uint64_t segs_in, segs_out;
 };
 
 struct tcp_reply {
@@ -259,8 +277,11 @@ struct tcp_host {
 	struct tcp_syn *syns;
 	struct tcp_tw *tws;
 	struct tcp_ooo *ooos;
-	struct tcp_listener *listener_pool;
+	struct tcp_busy *busys, idle;
+	/* of the pools, so many were ever used: memory is touched when it is needed */
+	uint32_t conn_used, txseg_used, ooo_used, busy_used;
 	STAILQ_HEAD(, tcp) conn_free;
+	SLIST_HEAD(, tcp_busy) busy_free;
 	struct tcp_txq txseg_free;
 	struct tcp_rxq rx_free;
 	struct tcp_synq syn_free, synq[TCP_SYN_LEVELS],
@@ -299,6 +320,10 @@ static inline bool tcp_synced(const struct tcp *t)
 {
 	return t->state >= TCPS_ESTABLISHED;
 }
+static inline bool tcp_resting(const struct tcp *t)
+{
+	return t->busy == &t->host->idle;
+}
 static inline uint32_t tcp_ts_now(const struct tcp_host *h, uint32_t off)
 {
 	return (uint32_t)(h->now / NSEC_PER_MSEC) + off;
@@ -316,6 +341,9 @@ void tcp_free(struct tcp *); /* queues, timers, lists; the block when nobody hol
 struct tcp_txseg *txseg_new(struct tcp_host *);
 void txseg_free(struct tcp_host *, struct tcp_txseg *);
 void tcp_rx_free(struct tcp_host *, struct tcp_rx *);
+struct tcp_ooo *tcp_ooo_new(struct tcp_host *);
+void tcp_wake_up(struct tcp *);
+void tcp_rest(struct tcp *); /* gives back what an idle connection does not need */
 void tcp_make_ready(struct tcp *);
 void tcp_notify(struct tcp *); /* the level may have changed */
 void tcp_listener_notify(struct tcp_listener *);
@@ -403,6 +431,7 @@ void tcp_path_mtu(struct tcp *, uint32_t mtu); /* tcp_icmp.c */
 
 /* tcp_timer.c */
 void tcp_timer_set(struct tcp *, enum tcp_timer, nsec_t at); /* NSEC_NEVER: off */
+void tcp_timer_keep(struct tcp *, nsec_t at);
 void tcp_timer_off(struct tcp *);
 void tcp_timer_rtx(struct tcp *); /* (re)arm the retransmission class by what is outstanding */
 

@@ -103,11 +103,11 @@ void tcp_accept_leave(struct tcp *t)
 	struct tcp_listener *l = t->listener;
 
 	if (!t->from_listener)
-		return;
+		return; /* then it is the user's word */
 	STAILQ_REMOVE(&l->accept, t, tcp, acceptq);
 	l->naccept--;
 	t->from_listener = false;
-	t->listener = NULL;
+	t->user = NULL;
 }
 
 /* ---- the SYN queue ---- */

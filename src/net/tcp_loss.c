@@ -28,7 +28,7 @@ uint32_t txseg_bytes(const struct tcp_txseg *s, uint64_t mask)
 
 uint32_t tcp_inflight(const struct tcp *t)
 {
-	const struct tcp_loss *l = &t->loss;
+	const struct tcp_loss *l = &t->busy->loss;
 	uint32_t out = t->snd_nxt - t->snd_una + l->rtx, gone = l->sacked + l->lost;
 
 	if (!t->sack_ok) /* each duplicate says that one has arrived */
@@ -46,14 +46,13 @@ uint32_t tcp_loss_quota(const struct tcp *t)
 /* [RFC 6298 2] */
 void tcp_rtt_sample(struct tcp *t, nsec_t rtt)
 {
-	struct tcp_loss *l = &t->loss;
 	nsec_t now = t->host->now, diff;
 
 	if (rtt <= 0)
 		rtt = 1;
-	if (l->min_rtt == 0 || rtt <= l->min_rtt || now - l->min_rtt_at > 300 * NSEC_PER_SEC) {
-		l->min_rtt = rtt;
-		l->min_rtt_at = now;
+	if (t->min_rtt == 0 || rtt <= t->min_rtt || now - t->min_rtt_at > 300 * NSEC_PER_SEC) {
+		t->min_rtt = rtt;
+		t->min_rtt_at = now;
 	}
 	if (t->srtt == 0) {
 		t->srtt = rtt;
@@ -83,14 +82,14 @@ void tcp_loss_sent(struct tcp *t, struct tcp_txseg *s, uint64_t mask, bool again
 		s->rxmit = t->host->now;
 		s->ever_rtx = true;
 		s->rtx |= lost;
-		t->loss.rtx += txseg_bytes(s, lost);
-		t->loss.undo_rtx += (uint32_t)__builtin_popcountll(mask);
-		if (t->loss.undo_ok && t->loss.undo_ts == 0)
-			t->loss.undo_ts = tcp_ts_now(t->host, t->ts_off);
+		t->busy->loss.rtx += txseg_bytes(s, lost);
+		t->busy->loss.undo_rtx += (uint32_t)__builtin_popcountll(mask);
+		if (t->busy->loss.undo_ok && t->busy->loss.undo_ts == 0)
+			t->busy->loss.undo_ts = tcp_ts_now(t->host, t->ts_off);
 	}
-	if (t->loss.ca == TCP_CA_RECOVERY)
-		t->loss.prr_out += bytes;
-	if (t->timer[TCP_T_RTX] == NSEC_NEVER)
+	if (t->busy->loss.ca == TCP_CA_RECOVERY)
+		t->busy->loss.prr_out += bytes;
+	if (t->busy->timer[TCP_T_RTX] == NSEC_NEVER)
 		tcp_timer_rtx(t);
 }
 
@@ -99,8 +98,8 @@ void tcp_mark_lost(struct tcp *t, struct tcp_txseg *s, uint64_t mask)
 	uint64_t fresh = mask & ~s->lost & ~s->sacked & txseg_all(s);
 	uint64_t again = mask & s->rtx;
 
-	t->loss.lost += txseg_bytes(s, fresh);
-	t->loss.rtx -= txseg_bytes(s, again);
+	t->busy->loss.lost += txseg_bytes(s, fresh);
+	t->busy->loss.rtx -= txseg_bytes(s, again);
 	s->lost |= fresh;
 	s->rtx &= ~again;
 }
@@ -115,7 +114,7 @@ static uint32_t first_of(const struct tcp_txseg *s, uint64_t mask)
 
 static void sack_bits(struct tcp *t, struct tcp_in *in, struct tcp_txseg *s, uint64_t mask)
 {
-	struct tcp_loss *l = &t->loss;
+	struct tcp_loss *l = &t->busy->loss;
 	uint64_t fresh = mask & ~s->sacked, was_lost = fresh & s->lost;
 
 	if (fresh == 0)
@@ -151,14 +150,14 @@ static void sack_block(struct tcp *t, struct tcp_in *in, uint32_t beg, uint32_t 
 {
 	struct tcp_txseg *s;
 
-	TAILQ_FOREACH (s, &t->txq, q) {
+	TAILQ_FOREACH (s, &t->busy->txq, q) {
 		if (s->gran == 0 || !seq_lt(s->seq, end))
 			break;
 		if (seq_le(s->seq + s->len + s->fin, beg) || s->sacked == txseg_all(s))
 			continue;
 		sack_bits(t, in, s, covered(s, beg, end));
 	}
-	t->loss.high_sacked = seq_max(t->loss.high_sacked, end);
+	t->busy->loss.high_sacked = seq_max(t->busy->loss.high_sacked, end);
 }
 
 /* The first block may tell of a duplicate: below the ACK, or inside the second. [RFC 2883 4] */
@@ -173,11 +172,11 @@ static bool is_dsack(const struct tcp_in *in)
 
 static void dsack_in(struct tcp *t, struct tcp_in *in)
 {
-	struct tcp_loss *l = &t->loss;
+	struct tcp_loss *l = &t->busy->loss;
 	uint32_t segs;
 
 	in->dsack = true;
-	t->dsack_dups++;
+	t->busy->dsack_dups++;
 	t->host->c.dsack_in++;
 	l->dsack_seen = true;
 	segs = (in->o.sack[0][1] - in->o.sack[0][0] + t->mss - 1) / t->mss;
@@ -192,8 +191,8 @@ void tcp_loss_sack(struct tcp *t, struct tcp_in *in)
 
 	if (seq_lt(in->ack, t->snd_una))
 		return;
-	if (t->loss.sacked == 0)
-		t->loss.high_sacked = t->snd_una;
+	if (t->busy->loss.sacked == 0)
+		t->busy->loss.high_sacked = t->snd_una;
 	if (is_dsack(in)) {
 		dsack_in(t, in);
 		i = 1;
@@ -213,9 +212,9 @@ void tcp_loss_sack(struct tcp *t, struct tcp_in *in)
 
 static void forget_bits(struct tcp *t, struct tcp_txseg *s, uint64_t mask)
 {
-	t->loss.sacked -= txseg_bytes(s, s->sacked & mask);
-	t->loss.lost -= txseg_bytes(s, s->lost & mask);
-	t->loss.rtx -= txseg_bytes(s, s->rtx & mask);
+	t->busy->loss.sacked -= txseg_bytes(s, s->sacked & mask);
+	t->busy->loss.lost -= txseg_bytes(s, s->lost & mask);
+	t->busy->loss.rtx -= txseg_bytes(s, s->rtx & mask);
 	s->sacked &= ~mask;
 	s->lost &= ~mask;
 	s->rtx &= ~mask;
@@ -261,9 +260,9 @@ void tcp_loss_acked(struct tcp *t, struct tcp_in *in)
 {
 	struct tcp_txseg *s;
 	nsec_t rtt = 0;
-	uint32_t newly = in->acked, sacked = t->loss.sacked;
+	uint32_t newly = in->acked, sacked = t->busy->loss.sacked;
 
-	while ((s = TAILQ_FIRST(&t->txq)) != NULL && s->gran != 0) {
+	while ((s = TAILQ_FIRST(&t->busy->txq)) != NULL && s->gran != 0) {
 		uint32_t end = s->seq + s->len + s->fin;
 
 		if (seq_le(end, in->ack)) {
@@ -272,13 +271,13 @@ void tcp_loss_acked(struct tcp *t, struct tcp_in *in)
 			if (late != 0) {
 				rtt = ack_rtt(t, s);
 				tcp_rack_update(t, s, s->ngran - 1u);
-				if (!s->ever_rtx && t->loss.sacked > 0 && s->lost == 0 &&
-					seq_lt(first_of(s, late), t->loss.high_sacked))
-					t->loss.reord_seen = true;
+				if (!s->ever_rtx && t->busy->loss.sacked > 0 && s->lost == 0 &&
+					seq_lt(first_of(s, late), t->busy->loss.high_sacked))
+					t->busy->loss.reord_seen = true;
 			}
 			forget_bits(t, s, ~0ull);
 			t->queued -= s->len;
-			TAILQ_REMOVE(&t->txq, s, q);
+			TAILQ_REMOVE(&t->busy->txq, s, q);
 			txseg_free(t->host, s);
 			continue;
 		}
@@ -294,7 +293,7 @@ void tcp_loss_acked(struct tcp *t, struct tcp_in *in)
 		break;
 	}
 	t->snd_una = in->ack;
-	sacked -= t->loss.sacked; /* those were counted when the SACK came */
+	sacked -= t->busy->loss.sacked; /* those were counted when the SACK came */
 	in->acked = newly > sacked ? newly - sacked : 0;
 	if (rtt > 0)
 		tcp_rtt_sample(t, rtt);
@@ -307,19 +306,19 @@ void tcp_loss_acked(struct tcp *t, struct tcp_in *in)
 
 static void undo_arm(struct tcp *t)
 {
-	struct tcp_loss *l = &t->loss;
+	struct tcp_loss *l = &t->busy->loss;
 
 	l->undo_ok = true;
 	l->undo_ts = 0;
 	l->undo_rtx = 0;
 	l->undo_una = t->snd_una;
-	t->cc.prior_cwnd = t->cc.cwnd;
-	t->cc.prior_ssthresh = t->cc.ssthresh;
+	t->busy->loss.prior_cwnd = t->cc.cwnd;
+	t->busy->loss.prior_ssthresh = t->cc.ssthresh;
 }
 
 static void recovery_enter(struct tcp *t)
 {
-	struct tcp_loss *l = &t->loss;
+	struct tcp_loss *l = &t->busy->loss;
 
 	undo_arm(t);
 	l->ca = TCP_CA_RECOVERY;
@@ -336,7 +335,7 @@ static void recovery_enter(struct tcp *t)
 /* Proportional rate reduction, slow-start bound. [RFC 6937 3] */
 static void prr(struct tcp *t, uint32_t delivered, bool advanced)
 {
-	struct tcp_loss *l = &t->loss;
+	struct tcp_loss *l = &t->busy->loss;
 	uint32_t pipe = tcp_inflight(t);
 	int64_t snd;
 
@@ -361,7 +360,7 @@ static void prr(struct tcp *t, uint32_t delivered, bool advanced)
 
 static void recovery_exit(struct tcp *t)
 {
-	struct tcp_loss *l = &t->loss;
+	struct tcp_loss *l = &t->busy->loss;
 
 	if (l->ca == TCP_CA_RECOVERY)
 		t->cc.cwnd = t->cc.ssthresh;
@@ -375,7 +374,7 @@ static void recovery_exit(struct tcp *t)
 /* It was not lost after all: take everything back. [RFC 4015, 3708] */
 static bool try_undo(struct tcp *t, const struct tcp_in *in)
 {
-	struct tcp_loss *l = &t->loss;
+	struct tcp_loss *l = &t->busy->loss;
 	bool eifel = t->ts_ok && in->o.ts_ok && l->undo_ts != 0 && in->o.tsecr != 0 &&
 		     (int32_t)(in->o.tsecr - l->undo_ts) < 0 && seq_lt(l->undo_una, t->snd_una);
 	bool dsack = in->dsack && l->undo_ts != 0 && l->undo_rtx == 0;
@@ -383,7 +382,7 @@ static bool try_undo(struct tcp *t, const struct tcp_in *in)
 
 	if (!l->undo_ok || l->ca == TCP_CA_OPEN || (!eifel && !dsack))
 		return false;
-	TAILQ_FOREACH (s, &t->txq, q) {
+	TAILQ_FOREACH (s, &t->busy->txq, q) {
 		if (s->gran == 0)
 			break;
 		s->lost = s->rtx = 0;
@@ -401,8 +400,8 @@ static bool try_undo(struct tcp *t, const struct tcp_in *in)
 /* Without SACK: the third duplicate, and every partial ACK, mean the first segment. [RFC 6582] */
 static void reno_dupacks(struct tcp *t, const struct tcp_in *in, bool advanced)
 {
-	struct tcp_loss *l = &t->loss;
-	struct tcp_txseg *s = TAILQ_FIRST(&t->txq);
+	struct tcp_loss *l = &t->busy->loss;
+	struct tcp_txseg *s = TAILQ_FIRST(&t->busy->txq);
 
 	if (advanced) {
 		uint32_t segs = (t->snd_una - in->una_before) / t->mss;
@@ -421,7 +420,7 @@ static void reno_dupacks(struct tcp *t, const struct tcp_in *in, bool advanced)
 /* The probe's end is acknowledged: by an original, or was its loss repaired by it? [RFC 8985 7.4] */
 static void tlp_ack(struct tcp *t, const struct tcp_in *in)
 {
-	struct tcp_loss *l = &t->loss;
+	struct tcp_loss *l = &t->busy->loss;
 
 	if (!l->tlp_open || seq_lt(t->snd_una, l->tlp_end))
 		return;
@@ -434,7 +433,7 @@ static void tlp_ack(struct tcp *t, const struct tcp_in *in)
 
 static void ecn_echo(struct tcp *t, const struct tcp_in *in)
 {
-	struct tcp_loss *l = &t->loss;
+	struct tcp_loss *l = &t->busy->loss;
 
 	if (l->ecn_round && !seq_lt(t->snd_una, l->high_seq))
 		l->ecn_round = false;
@@ -449,7 +448,7 @@ static void ecn_echo(struct tcp *t, const struct tcp_in *in)
 
 void tcp_loss_after_ack(struct tcp *t, struct tcp_in *in)
 {
-	struct tcp_loss *l = &t->loss;
+	struct tcp_loss *l = &t->busy->loss;
 	bool advanced = t->snd_una != in->una_before;
 	uint32_t delivered = (advanced ? in->acked : 0) + in->sacked_new;
 
@@ -473,7 +472,7 @@ void tcp_loss_after_ack(struct tcp *t, struct tcp_in *in)
 	}
 	if (advanced || in->sacked_new > 0 || (in->wnd_update && t->snd_una == t->snd_nxt)) {
 		if (t->rtx_mode == TCP_RTX_PERSIST && t->snd_wnd > 0)
-			t->timer[TCP_T_RTX] = NSEC_NEVER;
+			t->busy->timer[TCP_T_RTX] = NSEC_NEVER;
 		tcp_timer_rtx(t);
 	}
 	t->persist_n = 0;
@@ -482,8 +481,8 @@ void tcp_loss_after_ack(struct tcp *t, struct tcp_in *in)
 /* The timer: everything not known to have arrived is lost. [RFC 5681 3.1, 8985 6.3] */
 void tcp_loss_rto(struct tcp *t)
 {
-	struct tcp_loss *l = &t->loss;
-	struct tcp_txseg *s = TAILQ_FIRST(&t->txq);
+	struct tcp_loss *l = &t->busy->loss;
+	struct tcp_txseg *s = TAILQ_FIRST(&t->busy->txq);
 	bool reneged = s != NULL && (s->sacked & 1);
 
 	if (l->ca != TCP_CA_LOSS) {
@@ -492,8 +491,8 @@ void tcp_loss_rto(struct tcp *t)
 	}
 	t->host->c.rto++;
 	t->host->c.reneged += reneged;
-	t->rto_count++;
-	TAILQ_FOREACH (s, &t->txq, q) {
+	t->busy->rto_count++;
+	TAILQ_FOREACH (s, &t->busy->txq, q) {
 		if (s->gran == 0)
 			break;
 		if (reneged) { /* the receiver threw away what it had [RFC 2018 8] */

@@ -37,15 +37,15 @@ static void test_sack_hole(void **state)
 	rig_quiet(&r);
 	rig_in(&r, ". 1:1(0) ack 2001 <sack 3001-6001>");
 	rig_out(&r, ". 2001:3001(1000) ack 1");
-	assert_int_equal(t->loss.ca, TCP_CA_RECOVERY);
+	assert_int_equal(t->busy->loss.ca, TCP_CA_RECOVERY);
 	rig_in(&r, ". 1:1(0) ack 2001 <sack 3001-10001>");
 	rig_quiet(&r);
 	r.now += NSEC_PER_MSEC;
 	rig_in(&r, ". 1:1(0) ack 10001");
 	rig_quiet(&r);
-	assert_int_equal(t->loss.ca, TCP_CA_OPEN);
+	assert_int_equal(t->busy->loss.ca, TCP_CA_OPEN);
 	assert_int_equal(r.x.h->txseg_live, 0);
-	assert_int_equal(t->retrans, 1);
+	assert_int_equal(t->busy->retrans, 1);
 	done(&r, t);
 }
 
@@ -71,8 +71,8 @@ static void test_newreno(void **state)
 	rig_out(&r, ". 4001:5001(1000) ack 1");
 	rig_in(&r, ". 1:1(0) ack 8001");
 	rig_quiet(&r);
-	assert_int_equal(t->loss.ca, TCP_CA_OPEN);
-	assert_int_equal(t->rto_count, 0);
+	assert_int_equal(t->busy->loss.ca, TCP_CA_OPEN);
+	assert_int_equal(t->busy->rto_count, 0);
 	done(&r, t);
 }
 
@@ -105,7 +105,7 @@ static void test_tail(void **state)
 	assert_string_equal(r.text, ". 5001:7001(2000) ack 1");
 	r.now += NSEC_PER_MSEC;
 	rig_in(&r, ". 1:1(0) ack 8001");
-	assert_int_equal(t->rto_count, 0);
+	assert_int_equal(t->busy->rto_count, 0);
 	done(&r, t);
 }
 
@@ -153,10 +153,10 @@ static void test_sack_lies(void **state)
 	rig_in(&r, ". 1:1(0) ack 1 <sack 3001-2001 4001-9001>");
 	rig_in(&r, ". 1:1(0) ack 1 <sack 3000000000-3000001000>");
 	rig_in(&r, ". 1:1(0) ack 1 <sack 2002-3000 1501-2500>");
-	assert_int_equal(t->loss.sacked, 0);
+	assert_int_equal(t->busy->loss.sacked, 0);
 	assert_int_equal(r.x.h->c.sack_ignored, 2);
 	rig_in(&r, ". 1:1(0) ack 1 <sack 2002-4500>"); /* one whole granule */
-	assert_int_equal(t->loss.sacked, 1000);
+	assert_int_equal(t->busy->loss.sacked, 1000);
 	done(&r, t);
 }
 
@@ -173,16 +173,16 @@ static void test_eifel(void **state)
 	rig_send(&r, t, 5000, 0);
 	rig_out(&r, "P. 1:5001(5000) ack 1");
 	cwnd = t->cc.cwnd;
-	for (unsigned i = 0; t->rto_count == 0 && i < 20; i++) {
+	for (unsigned i = 0; t->busy->rto_count == 0 && i < 20; i++) {
 		rig_wait(&r, NSEC_PER_SEC);
 		while (rig_take(&r))
 			;
 	}
-	assert_int_equal(t->loss.ca, TCP_CA_LOSS);
-	r.tsecr = t->loss.undo_ts - 250; /* of the first transmission */
+	assert_int_equal(t->busy->loss.ca, TCP_CA_LOSS);
+	r.tsecr = t->busy->loss.undo_ts - 250; /* of the first transmission */
 	r.now += 5 * NSEC_PER_MSEC;
 	rig_in(&r, ". 1:1(0) ack 2001 <ts 11>");
-	assert_int_equal(t->loss.ca, TCP_CA_OPEN);
+	assert_int_equal(t->busy->loss.ca, TCP_CA_OPEN);
 	assert_true(t->cc.cwnd >= cwnd);
 	assert_int_equal(r.x.h->c.spurious, 1);
 	rig_quiet(&r); /* nothing else is sent again */

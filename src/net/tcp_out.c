@@ -60,7 +60,7 @@ static bool txseg_split(struct tcp *t, struct tcp_txseg *s, uint32_t n)
 	s->nfrag = keep;
 	s->len = n;
 	s->psh = false;
-	TAILQ_INSERT_AFTER(&t->txq, s, rest, q);
+	TAILQ_INSERT_AFTER(&t->busy->txq, s, rest, q);
 	return true;
 }
 
@@ -97,7 +97,7 @@ static void txseg_grow(struct tcp *t, struct tcp_txseg *s, uint32_t want)
 		if (next->len == 0) {
 			s->psh |= next->psh;
 			s->closed |= next->closed;
-			TAILQ_REMOVE(&t->txq, next, q);
+			TAILQ_REMOVE(&t->busy->txq, next, q);
 			txseg_free(t->host, next);
 		}
 	}
@@ -155,7 +155,7 @@ static unsigned sack_blocks(struct tcp *t, uint32_t b[4][2])
 	if (o == NULL)
 		return n;
 	for (unsigned i = 0; i < 4; i++)
-		n = sack_add(&o->iv, t->sack_recent[i], b, from, n);
+		n = sack_add(&o->iv, o->recent[i], b, from, n);
 	for (unsigned i = 0; i < o->iv.n && n < 4; i++)
 		n = sack_add(&o->iv, o->iv.r[i].beg, b, from, n);
 	return n;
@@ -192,8 +192,8 @@ static void acked_by(struct tcp *t, const struct tcp_out *o)
 		t->host->c.acks_sent++;
 	t->last_ack_sent = o->ack;
 	t->ack_now = false;
-	if (t->timer[TCP_T_DELACK] != NSEC_NEVER)
-		t->timer[TCP_T_DELACK] = NSEC_NEVER;
+	if (t->busy->timer[TCP_T_DELACK] != NSEC_NEVER)
+		t->busy->timer[TCP_T_DELACK] = NSEC_NEVER;
 }
 
 static void out_syn(struct tcp *t, struct tcp_out *o)
@@ -271,8 +271,8 @@ static void out_data(struct tcp *t, struct tcp_out *o, struct tcp_txseg *s, uint
 	t->segs_out += n > t->mss ? (n - 1) / t->mss : 0;
 	count_unit(t->host, n);
 	if (again) {
-		t->bytes_retrans += n;
-		t->retrans += 1 + (n > t->mss ? (n - 1) / t->mss : 0);
+		t->busy->bytes_retrans += n;
+		t->busy->retrans += 1 + (n > t->mss ? (n - 1) / t->mss : 0);
 		t->host->c.retrans++;
 	}
 }
@@ -308,10 +308,10 @@ static bool out_lost(struct tcp *t, struct tcp_out *o)
 	uint32_t quota;
 	struct tcp_txseg *s;
 
-	if (t->loss.lost <= t->loss.rtx)
+	if (t->busy->loss.lost <= t->busy->loss.rtx)
 		return false;
 	quota = tcp_loss_quota(t);
-	TAILQ_FOREACH (s, &t->txq, q) {
+	TAILQ_FOREACH (s, &t->busy->txq, q) {
 		uint64_t want = s->lost & ~s->rtx;
 		unsigned first, n;
 
@@ -358,7 +358,7 @@ static uint32_t burst_limit(const struct tcp *t)
 	if (t->host->conf.no_autosize || t->srtt <= 0 || goal <= t->mss)
 		return goal;
 	burst = tcp_pacing_rate(t) >> 10;
-	r = (uint64_t)(t->loss.min_rtt / 1000) >> 9;
+	r = (uint64_t)(t->min_rtt / 1000) >> 9;
 	if (r < 32)
 		burst += gso >> r;
 	if (burst < 2 * t->mss)
@@ -413,9 +413,10 @@ static bool autocork_holds(struct tcp *t, const struct tcp_txseg *s, uint32_t go
 static bool defer(struct tcp *t, const struct tcp_txseg *s, uint32_t limit, uint32_t burst)
 {
 	nsec_t now = t->host->now, soon = t->srtt / 2;
-	const struct tcp_txseg *head = TAILQ_FIRST(&t->txq);
+	const struct tcp_txseg *head = TAILQ_FIRST(&t->busy->txq);
 
-	if (t->loss.ca != TCP_CA_OPEN || t->snd_una == t->snd_nxt || t->srtt <= 0 || limit >= burst)
+	if (t->busy->loss.ca != TCP_CA_OPEN || t->snd_una == t->snd_nxt || t->srtt <= 0 ||
+		limit >= burst)
 		return false;
 	if (now - t->last_snd > NSEC_PER_MSEC || (limit >= s->len && !TAILQ_NEXT(s, q)))
 		return false;
@@ -459,7 +460,7 @@ static void sent_first(struct tcp *t, struct tcp_txseg *s)
 	s->gran = s->fin ? 1 : t->mss;
 	s->ngran = s->fin ? 1 : (uint8_t)((s->len + t->mss - 1) / t->mss);
 	t->snd_nxt = s->seq + s->len + s->fin;
-	t->unsent = TAILQ_NEXT(s, q);
+	t->busy->unsent = TAILQ_NEXT(s, q);
 	if (s->len % t->mss != 0)
 		t->snd_sml = t->snd_nxt;
 	tcp_loss_sent(t, s, txseg_all(s), false);
@@ -471,7 +472,7 @@ static void out_unit(struct tcp *t, struct tcp_out *o, struct tcp_txseg *s)
 
 	out_data(t, o, s, 0, s->len, false);
 	sent_first(t, s);
-	fin = t->unsent;
+	fin = t->busy->unsent;
 	if (fin != NULL && fin->fin && fin_fits(t)) { /* goes along */
 		o->flags |= TCP_FIN;
 		sent_first(t, fin);
@@ -504,7 +505,7 @@ static uint32_t unit_size(struct tcp *t, struct tcp_txseg *s)
 
 static bool out_new(struct tcp *t, struct tcp_out *o)
 {
-	struct tcp_txseg *s = t->unsent;
+	struct tcp_txseg *s = t->busy->unsent;
 	uint32_t n;
 
 	if (s == NULL || !tcp_synced(t))
@@ -529,29 +530,29 @@ static bool out_new(struct tcp *t, struct tcp_out *o)
 /* One segment of new data if the window takes it, else the last one again. [RFC 8985 7.3] */
 static bool out_tlp(struct tcp *t, struct tcp_out *o)
 {
-	struct tcp_txseg *s = t->unsent, *last;
+	struct tcp_txseg *s = t->busy->unsent, *last;
 	uint32_t wnd = t->snd_una + t->snd_wnd - t->snd_nxt;
 
-	t->loss.tlp_now = false;
+	t->busy->loss.tlp_now = false;
 	if (t->snd_una == t->snd_nxt)
 		return false;
 	if (s != NULL && !s->fin && (int32_t)wnd >= (int32_t)u32_min(s->len, t->mss)) {
 		if (s->len > t->mss && !txseg_split(t, s, t->mss))
 			return false;
 		out_unit(t, o, s);
-		t->loss.tlp_rtx = false;
-		t->loss.tlp_end = t->snd_nxt;
+		t->busy->loss.tlp_rtx = false;
+		t->busy->loss.tlp_end = t->snd_nxt;
 		return true;
 	}
-	last = s != NULL ? TAILQ_PREV(s, tcp_txq, q) : TAILQ_LAST(&t->txq, tcp_txq);
+	last = s != NULL ? TAILQ_PREV(s, tcp_txq, q) : TAILQ_LAST(&t->busy->txq, tcp_txq);
 	if (last == NULL)
 		return false;
 	if (last->fin && TAILQ_PREV(last, tcp_txq, q) != NULL)
 		last = TAILQ_PREV(last, tcp_txq, q);
-	t->loss.tlp_rtx = true;
-	t->loss.tlp_end = t->snd_nxt;
+	t->busy->loss.tlp_rtx = true;
+	t->busy->loss.tlp_end = t->snd_nxt;
 	out_again(t, o, last, last->ngran - 1u, 1);
-	if (TAILQ_NEXT(last, q) != NULL && TAILQ_NEXT(last, q)->fin && t->unsent == NULL)
+	if (TAILQ_NEXT(last, q) != NULL && TAILQ_NEXT(last, q)->fin && t->busy->unsent == NULL)
 		o->flags |= TCP_FIN;
 	tcp_timer_rtx(t);
 	return true;
@@ -560,7 +561,7 @@ static bool out_tlp(struct tcp *t, struct tcp_out *o)
 /* A window of zero, or too small for sender's patience. [RFC 9293 3.8.6.1] */
 static bool out_probe(struct tcp *t, struct tcp_out *o)
 {
-	struct tcp_txseg *s = t->unsent;
+	struct tcp_txseg *s = t->busy->unsent;
 	uint32_t edge = t->snd_una + t->snd_wnd;
 
 	t->probe_now = false;
@@ -578,7 +579,7 @@ static bool out_probe(struct tcp *t, struct tcp_out *o)
 
 static bool out_fin_again(struct tcp *t, struct tcp_out *o)
 {
-	struct tcp_txseg *s = TAILQ_LAST(&t->txq, tcp_txq);
+	struct tcp_txseg *s = TAILQ_LAST(&t->busy->txq, tcp_txq);
 
 	t->fin_again = false;
 	if (s == NULL || !s->fin || s->gran == 0)
@@ -592,7 +593,7 @@ static bool out_fin_again(struct tcp *t, struct tcp_out *o)
 /* The FIN needs a place in the queue; when the pool is empty it tries again. */
 static void fin_place(struct tcp *t)
 {
-	struct tcp_txseg *last = TAILQ_LAST(&t->txq, tcp_txq), *s;
+	struct tcp_txseg *last = TAILQ_LAST(&t->busy->txq, tcp_txq), *s;
 
 	if (!t->fin_queued || (last != NULL && last->fin) || t->snd_nxt == t->write_seq + 1)
 		return;
@@ -603,9 +604,9 @@ static void fin_place(struct tcp *t)
 	}
 	s->seq = t->write_seq;
 	s->fin = true;
-	TAILQ_INSERT_TAIL(&t->txq, s, q);
-	if (t->unsent == NULL)
-		t->unsent = s;
+	TAILQ_INSERT_TAIL(&t->busy->txq, s, q);
+	if (t->busy->unsent == NULL)
+		t->busy->unsent = s;
 }
 
 static bool out_queue(struct tcp *t, struct tcp_out *o)
@@ -617,12 +618,12 @@ static bool out_queue(struct tcp *t, struct tcp_out *o)
 		return true;
 	if (out_lost(t, o))
 		return true;
-	if (t->loss.tlp_now && out_tlp(t, o))
+	if (t->busy->loss.tlp_now && out_tlp(t, o))
 		return true;
 	if (out_new(t, o))
 		return true;
-	if (t->unsent != NULL && t->snd_una == t->snd_nxt && t->timer[TCP_T_RTX] == NSEC_NEVER &&
-		!t->throttled)
+	if (t->busy->unsent != NULL && t->snd_una == t->snd_nxt &&
+		t->busy->timer[TCP_T_RTX] == NSEC_NEVER && !t->throttled)
 		tcp_timer_rtx(t); /* data that may not go is never without a timer */
 	return false;
 }
@@ -652,6 +653,6 @@ void tcp_push_check(struct tcp *t)
 {
 	bool fin = t->fin_queued && t->snd_nxt != t->write_seq + 1;
 
-	if (t->unsent != NULL || fin || t->loss.lost > t->loss.rtx)
+	if (t->busy->unsent != NULL || fin || t->busy->loss.lost > t->busy->loss.rtx)
 		tcp_make_ready(t);
 }

@@ -10,12 +10,12 @@
 /* Step 2: the most recently sent that was delivered. */
 void tcp_rack_update(struct tcp *t, const struct tcp_txseg *s, unsigned gran)
 {
-	struct tcp_loss *l = &t->loss;
+	struct tcp_loss *l = &t->busy->loss;
 	bool again = s->rtx >> gran & 1;
 	nsec_t xmit = again ? s->rxmit : s->xmit, rtt = t->host->now - xmit;
 	uint32_t end = s->seq + u32_min((gran + 1) * s->gran, s->len + s->fin);
 
-	if (again && rtt < l->min_rtt)
+	if (again && rtt < t->min_rtt)
 		return; /* the first one arrived, not this */
 	if (xmit < l->rack_xmit || (xmit == l->rack_xmit && seq_le(end, l->rack_end)))
 		return;
@@ -27,7 +27,7 @@ void tcp_rack_update(struct tcp *t, const struct tcp_txseg *s, unsigned gran)
 /* Step 4: how late may something be that is not lost? */
 static nsec_t reo_wnd(struct tcp *t)
 {
-	struct tcp_loss *l = &t->loss;
+	struct tcp_loss *l = &t->busy->loss;
 	nsec_t wnd;
 
 	if (l->dsack_wait && !seq_lt(t->snd_una, l->dsack_round))
@@ -43,7 +43,7 @@ static nsec_t reo_wnd(struct tcp *t)
 	}
 	if (!l->reord_seen && (l->ca != TCP_CA_OPEN || l->sacked >= 3 * t->mss))
 		return 0;
-	wnd = l->min_rtt / 4 * (l->reo_mult > 0 ? l->reo_mult : 1);
+	wnd = t->min_rtt / 4 * (l->reo_mult > 0 ? l->reo_mult : 1);
 	return wnd < t->srtt ? wnd : t->srtt;
 }
 
@@ -54,7 +54,7 @@ static nsec_t reo_wnd(struct tcp *t)
 static nsec_t detect_bits(
 	struct tcp *t, struct tcp_txseg *s, uint64_t mask, nsec_t xmit, nsec_t wnd)
 {
-	struct tcp_loss *l = &t->loss;
+	struct tcp_loss *l = &t->busy->loss;
 	nsec_t left = xmit + l->rack_rtt + wnd - t->host->now;
 
 	if (xmit == l->rack_xmit) { /* of one time, those before it in sequence */
@@ -72,13 +72,13 @@ static nsec_t detect_bits(
 
 void tcp_rack_detect(struct tcp *t)
 {
-	struct tcp_loss *l = &t->loss;
+	struct tcp_loss *l = &t->busy->loss;
 	struct tcp_txseg *s;
 	nsec_t wnd = reo_wnd(t), wait = 0, left;
 
 	if (t->state < TCPS_ESTABLISHED || l->rack_xmit == 0)
 		return;
-	TAILQ_FOREACH (s, &t->txq, q) {
+	TAILQ_FOREACH (s, &t->busy->txq, q) {
 		uint64_t out;
 
 		if (s->gran == 0 || (s->xmit > l->rack_xmit && !s->ever_rtx))

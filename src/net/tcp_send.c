@@ -40,13 +40,15 @@ void tcp_txq_free(struct tcp *t)
 {
 	struct tcp_txseg *s;
 
-	while ((s = TAILQ_FIRST(&t->txq)) != NULL) {
-		TAILQ_REMOVE(&t->txq, s, q);
+	if (tcp_resting(t))
+		return;
+	while ((s = TAILQ_FIRST(&t->busy->txq)) != NULL) {
+		TAILQ_REMOVE(&t->busy->txq, s, q);
 		txseg_free(t->host, s);
 	}
-	t->unsent = NULL;
+	t->busy->unsent = NULL;
 	t->queued = 0;
-	t->loss.sacked = t->loss.lost = t->loss.rtx = 0;
+	t->busy->loss.sacked = t->busy->loss.lost = t->busy->loss.rtx = 0;
 }
 
 static struct tcp_txseg *append_new(struct tcp *t)
@@ -56,20 +58,20 @@ static struct tcp_txseg *append_new(struct tcp *t)
 	if (s == NULL)
 		return NULL;
 	s->seq = t->write_seq;
-	TAILQ_INSERT_TAIL(&t->txq, s, q);
-	if (t->unsent == NULL)
-		t->unsent = s;
+	TAILQ_INSERT_TAIL(&t->busy->txq, s, q);
+	if (t->busy->unsent == NULL)
+		t->busy->unsent = s;
 	return s;
 }
 
 /* The segment that takes the next bytes: NULL: a new one is needed and not to be had. */
 static struct tcp_txseg *append_tail(struct tcp *t, uint32_t goal)
 {
-	struct tcp_txseg *s = TAILQ_LAST(&t->txq, tcp_txq);
+	struct tcp_txseg *s = TAILQ_LAST(&t->busy->txq, tcp_txq);
 	const struct page_frag *pf = &t->host->send;
 	const struct pkt_frag *f;
 
-	if (s == NULL || t->unsent == NULL || s->gran != 0 || s->closed || s->len >= goal)
+	if (s == NULL || t->busy->unsent == NULL || s->gran != 0 || s->closed || s->len >= goal)
 		return append_new(t);
 	f = s->nfrag > 0 ? &s->frag[s->nfrag - 1] : NULL;
 	if (s->nfrag == PKT_FRAGS &&
@@ -140,9 +142,9 @@ static uint32_t append_copy(struct tcp *t, const uint8_t *from, size_t n, uint32
 	f.data = page_frag_get(pf, f.len, false, &f.chunk, &cap);
 	if (f.data == NULL) {
 		if (s->len == 0) { /* the queue never holds an empty segment */
-			TAILQ_REMOVE(&t->txq, s, q);
-			if (t->unsent == s)
-				t->unsent = NULL;
+			TAILQ_REMOVE(&t->busy->txq, s, q);
+			if (t->busy->unsent == s)
+				t->busy->unsent = NULL;
 			txseg_free(t->host, s);
 		}
 		t->host->c.snd_nobuf++;
@@ -196,7 +198,7 @@ static void grow_sndbuf(struct tcp *t)
 /* The end of a call: what is there shall go, unless more was announced. */
 static void end_of_call(struct tcp *t, int flags)
 {
-	struct tcp_txseg *s = TAILQ_LAST(&t->txq, tcp_txq);
+	struct tcp_txseg *s = TAILQ_LAST(&t->busy->txq, tcp_txq);
 
 	t->more = flags & TCP_MORE;
 	if (s != NULL && s->gran == 0 && !t->more) {
@@ -217,7 +219,8 @@ ssize_t tcp_send(struct tcp *t, const struct iovec *iov, unsigned niov, int flag
 	err = send_state(t);
 	if (err != 0)
 		return err;
-	if (t->snd_una == t->snd_nxt && TAILQ_EMPTY(&t->txq))
+	tcp_wake_up(t);
+	if (t->snd_una == t->snd_nxt && TAILQ_EMPTY(&t->busy->txq))
 		tcp_cc_idle(t);
 	grow_sndbuf(t);
 	goal = tcp_size_goal(t);
@@ -259,7 +262,8 @@ ssize_t tcp_send_frags(struct tcp *t, const struct pkt_frag *f, unsigned n, int 
 	err = send_state(t);
 	if (err != 0)
 		return err;
-	if (t->snd_una == t->snd_nxt && TAILQ_EMPTY(&t->txq))
+	tcp_wake_up(t);
+	if (t->snd_una == t->snd_nxt && TAILQ_EMPTY(&t->busy->txq))
 		tcp_cc_idle(t);
 	goal = tcp_size_goal(t);
 	for (unsigned i = 0; i < n; i++) {

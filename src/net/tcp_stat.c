@@ -22,7 +22,7 @@ void tcp_stat(const struct tcp *t, struct tcp_stat *s)
 {
 	*s = (struct tcp_stat){
 		.state = t->state,
-		.ca_state = (uint8_t)t->loss.ca,
+		.ca_state = (uint8_t)t->busy->loss.ca,
 		.snd_wscale = t->snd_ws,
 		.rcv_wscale = t->rcv_ws,
 		.sack = t->sack_ok,
@@ -31,7 +31,7 @@ void tcp_stat(const struct tcp *t, struct tcp_stat *s)
 		.rto_us = usec(t->rto),
 		.rtt_us = usec(t->srtt),
 		.rttvar_us = usec(t->rttvar),
-		.min_rtt_us = usec(t->loss.min_rtt),
+		.min_rtt_us = usec(t->min_rtt),
 		.snd_mss = t->mss,
 		.rcv_mss = t->rcv_mss,
 		.advmss = tcp_mss_offer(t->host, &t->node.tuple, t->mtu),
@@ -50,14 +50,14 @@ void tcp_stat(const struct tcp *t, struct tcp_stat *s)
 		.bytes_sent = t->bytes_sent,
 		.bytes_acked = t->bytes_acked,
 		.bytes_received = t->bytes_received,
-		.bytes_retrans = t->bytes_retrans,
+		.bytes_retrans = t->busy->bytes_retrans,
 		.segs_in = t->segs_in,
 		.segs_out = t->segs_out,
-		.retrans = t->retrans,
-		.reord_seen = t->loss.reord_seen,
-		.dsack_dups = t->dsack_dups,
-		.tlp = t->tlp_count,
-		.rto_count = t->rto_count,
+		.retrans = t->busy->retrans,
+		.reord_seen = t->busy->loss.reord_seen,
+		.dsack_dups = t->busy->dsack_dups,
+		.tlp = t->busy->tlp_count,
+		.rto_count = t->busy->rto_count,
 	};
 }
 
@@ -74,7 +74,7 @@ static const char *check_tx(const struct tcp *t)
 	uint32_t seq = 0, sacked = 0, lost = 0, rtx = 0, queued = 0;
 	bool first = true, unsent = false;
 
-	TAILQ_FOREACH (s, &t->txq, q) {
+	TAILQ_FOREACH (s, &t->busy->txq, q) {
 		uint32_t len = 0;
 
 		for (unsigned i = 0; i < s->nfrag; i++)
@@ -86,7 +86,7 @@ static const char *check_tx(const struct tcp *t)
 		first = false;
 		seq = s->seq + s->len + s->fin;
 		queued += s->len;
-		unsent |= s == t->unsent;
+		unsent |= s == t->busy->unsent;
 		if ((s->gran == 0) != unsent)
 			return "`unsent` is not the first that was never sent";
 		if ((s->sacked & s->lost) || (s->rtx & ~s->lost) ||
@@ -98,9 +98,10 @@ static const char *check_tx(const struct tcp *t)
 	}
 	if (queued != t->queued)
 		return "queued bytes are miscounted";
-	if (sacked != t->loss.sacked || lost != t->loss.lost || rtx != t->loss.rtx)
+	if (sacked != t->busy->loss.sacked || lost != t->busy->loss.lost ||
+		rtx != t->busy->loss.rtx)
 		return "the sums of the scoreboard are wrong";
-	if (t->unsent != NULL && !unsent)
+	if (t->busy->unsent != NULL && !unsent)
 		return "`unsent` is not in the queue";
 	return NULL;
 }
@@ -112,7 +113,7 @@ static const char *check_rx(const struct tcp *t)
 	const struct ranges *iv = t->ooo != NULL ? &t->ooo->iv : NULL;
 	unsigned i = 0;
 
-	STAILQ_FOREACH (r, &t->rxq, q) {
+	STAILQ_FOREACH (r, &t->busy->rxq, q) {
 		bytes += r->len;
 		charged += r->pkt->truesize;
 	}
@@ -147,20 +148,46 @@ static const char *check_timers(const struct tcp *t)
 		return NULL;
 	if (seq_lt(t->snd_nxt, t->snd_una))
 		return "una is above nxt";
-	if (t->snd_una != t->snd_nxt && t->timer[TCP_T_RTX] == NSEC_NEVER && !t->ready)
+	if (t->snd_una != t->snd_nxt && t->busy->timer[TCP_T_RTX] == NSEC_NEVER && !t->ready)
 		return "data is out and no timer runs";
-	if (t->unsent != NULL && t->snd_una == t->snd_nxt && !t->ready && !t->throttled &&
-		t->timer[TCP_T_RTX] == NSEC_NEVER)
+	if (t->busy->unsent != NULL && t->snd_una == t->snd_nxt && !t->ready && !t->throttled &&
+		t->busy->timer[TCP_T_RTX] == NSEC_NEVER)
 		return "data waits and nothing will send it";
-	for (unsigned i = 0; i < TCP_TIMERS; i++)
-		if (t->timer[i] != NSEC_NEVER && (t->heap_pos == 0 || t->heap_key > t->timer[i]))
+	if (t->keep_at != NSEC_NEVER && (t->heap_pos == 0 || t->heap_key > t->keep_at))
+		return "the timer of keepalive is not in the heap";
+	for (unsigned i = 0; i < TCP_TIMERS; i++) {
+		nsec_t at = t->busy->timer[i];
+
+		if (at != NSEC_NEVER && (t->heap_pos == 0 || t->heap_key > at))
 			return "a timer is not in the heap";
+	}
+	return NULL;
+}
+
+static const char *check_idle(const struct tcp_host *h)
+{
+	static const struct tcp_loss loss;
+	static const struct tcp_cubic cubic;
+	const struct tcp_busy *b = &h->idle;
+
+	for (unsigned i = 0; i < TCP_TIMERS; i++)
+		if (b->timer[i] != NSEC_NEVER)
+			return "a timer was set for a connection that rests";
+	if (!TAILQ_EMPTY(&b->txq) || !STAILQ_EMPTY(&b->rxq) || b->unsent != NULL ||
+		memcmp(&b->loss, &loss, sizeof(loss)) != 0 ||
+		memcmp(&b->cubic, &cubic, sizeof(cubic)) != 0 || b->first_rtx != 0 ||
+		b->retrans + b->bytes_retrans + b->dsack_dups + b->tlp_count + b->rto_count != 0)
+		return "something was written for a connection that rests";
 	return NULL;
 }
 
 const char *tcp_host_check(const struct tcp_host *h)
 {
-	for (uint32_t i = 0; i < h->conf.conns; i++) {
+	const char *idle = check_idle(h);
+
+	if (idle != NULL)
+		return idle;
+	for (uint32_t i = 0; i < h->conn_used; i++) {
 		const struct tcp *t = &h->conns[i];
 		const char *bad;
 

@@ -15,11 +15,11 @@
 
 static nsec_t earliest(const struct tcp *t)
 {
-	nsec_t at = NSEC_NEVER;
+	nsec_t at = t->keep_at;
 
 	for (unsigned i = 0; i < TCP_TIMERS; i++)
-		if (t->timer[i] < at)
-			at = t->timer[i];
+		if (t->busy->timer[i] < at)
+			at = t->busy->timer[i];
 	return at;
 }
 
@@ -71,11 +71,10 @@ static void heap_remove(struct tcp_host *h, struct tcp *t)
 	heap_down(h, last->heap_pos);
 }
 
-void tcp_timer_set(struct tcp *t, enum tcp_timer which, nsec_t at)
+static void heap_note(struct tcp *t, nsec_t at)
 {
 	struct tcp_host *h = t->host;
 
-	t->timer[which] = at;
 	if (at == NSEC_NEVER || (t->heap_pos != 0 && at >= t->heap_key))
 		return;
 	t->heap_key = at;
@@ -84,10 +83,23 @@ void tcp_timer_set(struct tcp *t, enum tcp_timer which, nsec_t at)
 	heap_up(h, t->heap_pos);
 }
 
+void tcp_timer_set(struct tcp *t, enum tcp_timer which, nsec_t at)
+{
+	t->busy->timer[which] = at;
+	heap_note(t, at);
+}
+
+void tcp_timer_keep(struct tcp *t, nsec_t at)
+{
+	t->keep_at = at;
+	heap_note(t, at);
+}
+
 void tcp_timer_off(struct tcp *t)
 {
-	for (unsigned i = 0; i < TCP_TIMERS; i++)
-		t->timer[i] = NSEC_NEVER;
+	for (unsigned i = 0; i < TCP_TIMERS && !tcp_resting(t); i++)
+		t->busy->timer[i] = NSEC_NEVER;
+	t->keep_at = NSEC_NEVER;
 	if (t->heap_pos != 0)
 		heap_remove(t->host, t);
 }
@@ -104,7 +116,7 @@ static nsec_t backed_off(const struct tcp *t)
 /* Not beyond the time that the user gave. [RFC 5482] */
 static nsec_t within_user_timeout(const struct tcp *t, nsec_t wait)
 {
-	nsec_t left = t->first_rtx + t->user_timeout_ms * NSEC_PER_MSEC - t->host->now;
+	nsec_t left = t->busy->first_rtx + t->user_timeout_ms * NSEC_PER_MSEC - t->host->now;
 
 	if (t->user_timeout_ms == 0 || t->retries == 0 || !tcp_synced(t))
 		return wait;
@@ -125,8 +137,8 @@ static nsec_t tlp_timeout(const struct tcp *t)
 
 static bool tlp_wanted(const struct tcp *t)
 {
-	return t->sack_ok && t->loss.ca == TCP_CA_OPEN && t->loss.sacked == 0 &&
-	       !t->loss.tlp_open && t->backoff == 0 && t->srtt > 0 && tcp_synced(t);
+	return t->sack_ok && t->busy->loss.ca == TCP_CA_OPEN && t->busy->loss.sacked == 0 &&
+	       !t->busy->loss.tlp_open && t->backoff == 0 && t->srtt > 0 && tcp_synced(t);
 }
 
 /* After data was sent or acknowledged: RTO, loss probe, zero-window probe, or nothing. */
@@ -145,8 +157,8 @@ void tcp_timer_rtx(struct tcp *t)
 		}
 		wait = within_user_timeout(t, wait);
 		tcp_timer_set(t, TCP_T_RTX, now + wait);
-	} else if (t->unsent != NULL && tcp_synced(t)) {
-		if (t->rtx_mode != TCP_RTX_PERSIST || t->timer[TCP_T_RTX] == NSEC_NEVER) {
+	} else if (t->busy->unsent != NULL && tcp_synced(t)) {
+		if (t->rtx_mode != TCP_RTX_PERSIST || t->busy->timer[TCP_T_RTX] == NSEC_NEVER) {
 			t->rtx_mode = TCP_RTX_PERSIST;
 			tcp_timer_set(t, TCP_T_RTX, now + backed_off(t));
 		}
@@ -170,7 +182,7 @@ static bool gave_up(struct tcp *t)
 	nsec_t now = t->host->now;
 
 	if (t->user_timeout_ms != 0) {
-		if (now - t->first_rtx < t->user_timeout_ms * NSEC_PER_MSEC)
+		if (now - t->busy->first_rtx < t->user_timeout_ms * NSEC_PER_MSEC)
 			return false;
 	} else if (t->retries < retries_max(t)) {
 		return false;
@@ -186,7 +198,7 @@ static bool gave_up(struct tcp *t)
 static void black_hole(struct tcp *t)
 {
 	static const uint32_t steps[] = {1280, 1024, 552};
-	const struct tcp_txseg *s = TAILQ_FIRST(&t->txq);
+	const struct tcp_txseg *s = TAILQ_FIRST(&t->busy->txq);
 	const bool v4 = ip_addr_is4(&t->node.tuple.raddr);
 	const uint32_t mtu = t->mtu != 0 ? t->mtu : t->host->conf.mtu;
 
@@ -204,9 +216,9 @@ static void black_hole(struct tcp *t)
 static void on_rto(struct tcp *t)
 {
 	if (t->retries == 0 && tcp_synced(t)) { /* since when it is unacknowledged */
-		const struct tcp_txseg *s = TAILQ_FIRST(&t->txq);
+		const struct tcp_txseg *s = TAILQ_FIRST(&t->busy->txq);
 
-		t->first_rtx = s != NULL && s->gran != 0 ? s->xmit : t->host->now;
+		t->busy->first_rtx = s != NULL && s->gran != 0 ? s->xmit : t->host->now;
 	}
 	if (gave_up(t))
 		return;
@@ -215,7 +227,7 @@ static void on_rto(struct tcp *t)
 		t->backoff++;
 	if (t->state == TCPS_SYN_SENT || t->state == TCPS_SYN_RCVD) {
 		t->need_syn = true;
-		t->retrans++;
+		t->busy->retrans++;
 	} else {
 		black_hole(t);
 		tcp_loss_rto(t);
@@ -231,7 +243,7 @@ static void on_rto(struct tcp *t)
 static void on_persist(struct tcp *t)
 {
 	if (t->persist_n == 0)
-		t->first_rtx = t->host->now;
+		t->busy->first_rtx = t->host->now;
 	if (gave_up(t))
 		return;
 	t->retries++;
@@ -248,9 +260,9 @@ static void on_rtx(struct tcp *t)
 {
 	switch ((enum tcp_rtx_mode)t->rtx_mode) {
 	case TCP_RTX_TLP:
-		t->loss.tlp_now = true;
-		t->loss.tlp_open = true;
-		t->tlp_count++;
+		t->busy->loss.tlp_now = true;
+		t->busy->loss.tlp_open = true;
+		t->busy->tlp_count++;
 		t->host->c.tlp++;
 		tcp_timer_rtx(t);
 		tcp_make_ready(t);
@@ -278,11 +290,11 @@ static void on_keep(struct tcp *t)
 		return;
 	if (idle < t->keepidle * NSEC_PER_SEC) {
 		t->keep_probes = 0;
-		tcp_timer_set(t, TCP_T_KEEP, t->last_rcv + t->keepidle * NSEC_PER_SEC);
+		tcp_timer_keep(t, t->last_rcv + t->keepidle * NSEC_PER_SEC);
 		return;
 	}
 	if (t->snd_una != t->snd_nxt) { /* the retransmission timer watches */
-		tcp_timer_set(t, TCP_T_KEEP, now + t->keepintvl * NSEC_PER_SEC);
+		tcp_timer_keep(t, now + t->keepintvl * NSEC_PER_SEC);
 		return;
 	}
 	if (t->keep_probes >= t->keepcnt) {
@@ -294,7 +306,7 @@ static void on_keep(struct tcp *t)
 	t->keep_probes++;
 	t->keep_now = true;
 	t->host->c.keepalive++;
-	tcp_timer_set(t, TCP_T_KEEP, now + t->keepintvl * NSEC_PER_SEC);
+	tcp_timer_keep(t, now + t->keepintvl * NSEC_PER_SEC);
 	tcp_make_ready(t);
 }
 
@@ -312,9 +324,6 @@ static void run_one(struct tcp *t, enum tcp_timer which)
 		t->ack_now = true;
 		t->host->c.acks_delayed++;
 		tcp_make_ready(t);
-		break;
-	case TCP_T_KEEP:
-		on_keep(t);
 		break;
 	case TCP_T_USER:
 		tcp_push_check(t);
@@ -334,12 +343,12 @@ static bool not_run(struct tcp *t, enum tcp_timer which)
 
 	if (which != TCP_T_RTX && which != TCP_T_REO)
 		return false;
-	if (t->late || now - t->timer[which] <= LATE) {
+	if (t->late || now - t->busy->timer[which] <= LATE) {
 		t->late = false;
 		return false;
 	}
 	t->late = true;
-	t->timer[which] = now + GRACE;
+	t->busy->timer[which] = now + GRACE;
 	return true;
 }
 
@@ -349,12 +358,17 @@ static void run_conn(struct tcp *t)
 
 	heap_remove(h, t);
 	for (unsigned i = 0; i < TCP_TIMERS; i++) {
-		if (t->timer[i] > h->now)
+		if (t->busy->timer[i] > h->now)
 			continue;
 		if (not_run(t, (enum tcp_timer)i))
 			continue;
-		t->timer[i] = NSEC_NEVER;
+		t->busy->timer[i] = NSEC_NEVER;
 		run_one(t, (enum tcp_timer)i);
+	}
+	if (t->keep_at <= h->now) {
+		t->keep_at = NSEC_NEVER;
+		tcp_wake_up(t);
+		on_keep(t);
 	}
 	if (earliest(t) != NSEC_NEVER) {
 		if (t->heap_pos != 0)

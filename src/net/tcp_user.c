@@ -50,7 +50,7 @@ int tcp_connect(struct tcp *t, const struct tcp_tuple *to, uint32_t mtu, nsec_t 
 		tcp_tw_free(h, w);
 		h->c.tw_reused++;
 	}
-	t->mtu = mtu;
+	t->mtu = (uint16_t)u32_min(mtu, 65535);
 	t->ts_off = tcp_ts_offset(h, &tu);
 	t->rcv_ws = wscale_for(h, t);
 	t->snd_una = t->snd_wl2 = t->pushed_seq = t->iss;
@@ -58,7 +58,7 @@ int tcp_connect(struct tcp *t, const struct tcp_tuple *to, uint32_t mtu, nsec_t 
 	t->peer_mss = ip_addr_is4(&tu.raddr) ? TCP_MSS_DEFAULT4 : TCP_MSS_DEFAULT6;
 	t->mss = t->peer_mss;
 	t->need_syn = true;
-	t->first_rtx = now;
+	t->busy->first_rtx = now;
 	tcp_node_add(h, &t->node, TCP_NODE_CONN, &tu);
 	tcp_set_state(t, TCPS_SYN_SENT);
 	tcp_make_ready(t);
@@ -94,7 +94,7 @@ static void pkt_copy(const struct pkt *p, uint32_t off, uint8_t *to, uint32_t n)
 
 static size_t recv_copy(struct tcp *t, const struct iovec *iov, unsigned niov, bool peek)
 {
-	struct tcp_rx *r = STAILQ_FIRST(&t->rxq);
+	struct tcp_rx *r = STAILQ_FIRST(&t->busy->rxq);
 	uint32_t used = 0; /* of r */
 	size_t total = 0;
 
@@ -119,7 +119,7 @@ static size_t recv_copy(struct tcp *t, const struct iovec *iov, unsigned niov, b
 	if (peek)
 		return total;
 	for (size_t left = total; left > 0;) {
-		r = STAILQ_FIRST(&t->rxq);
+		r = STAILQ_FIRST(&t->busy->rxq);
 		if (left < r->len) {
 			r->off += (uint32_t)left;
 			r->seq += (uint32_t)left;
@@ -128,7 +128,7 @@ static size_t recv_copy(struct tcp *t, const struct iovec *iov, unsigned niov, b
 		}
 		left -= r->len;
 		t->rx_true -= r->pkt->truesize;
-		STAILQ_REMOVE_HEAD(&t->rxq, q);
+		STAILQ_REMOVE_HEAD(&t->busy->rxq, q);
 		tcp_rx_free(t->host, r);
 	}
 	t->rx_bytes -= (uint32_t)total;
@@ -185,6 +185,7 @@ static void queue_fin(struct tcp *t)
 
 	if (t->fin_queued)
 		return;
+	tcp_wake_up(t);
 	t->fin_queued = true;
 	tcp_set_state(t, next[t->state]);
 	t->more = false;
@@ -229,6 +230,7 @@ void tcp_close(struct tcp *t, nsec_t now)
 	struct tcp_host *h = t->host;
 
 	h->now = now;
+	tcp_wake_up(t);
 	t->orphan = true;
 	t->user = NULL;
 	if (t->state == TCPS_CLOSED || t->state == TCPS_TIME_WAIT) {
@@ -245,7 +247,7 @@ void tcp_close(struct tcp *t, nsec_t now)
 		return;
 	}
 	if (t->state == TCPS_FIN_WAIT_2)
-		tcp_timer_set(t, TCP_T_KEEP, now + h->conf.finwait2);
+		tcp_timer_keep(t, now + h->conf.finwait2);
 	else
 		queue_fin(t);
 	tcp_make_ready(t);
@@ -254,6 +256,7 @@ void tcp_close(struct tcp *t, nsec_t now)
 void tcp_abort(struct tcp *t, nsec_t now)
 {
 	t->host->now = now;
+	tcp_wake_up(t);
 	t->orphan = true;
 	t->user = NULL;
 	if (t->state == TCPS_CLOSED || t->state == TCPS_TIME_WAIT) {
@@ -277,7 +280,7 @@ int tcp_error(struct tcp *t)
 
 void *tcp_user(const struct tcp *t)
 {
-	return t->user;
+	return t->from_listener ? NULL : t->user;
 }
 
 void tcp_set_user(struct tcp *t, void *user)
@@ -317,14 +320,14 @@ static int set_keep(struct tcp *t, enum tcp_option o, uint32_t v)
 	else if (v == 0 || v > 32767)
 		return -EINVAL;
 	else if (o == TCPO_KEEPIDLE)
-		t->keepidle = v;
+		t->keepidle = (uint16_t)v;
 	else if (o == TCPO_KEEPINTVL)
-		t->keepintvl = v;
+		t->keepintvl = (uint16_t)v;
 	else
-		t->keepcnt = v;
+		t->keepcnt = (uint16_t)v;
 	if (t->state == TCPS_ESTABLISHED || t->state == TCPS_CLOSE_WAIT)
-		tcp_timer_set(t, TCP_T_KEEP,
-			t->keepalive ? t->host->now + t->keepidle * NSEC_PER_SEC : NSEC_NEVER);
+		tcp_timer_keep(
+			t, t->keepalive ? t->host->now + t->keepidle * NSEC_PER_SEC : NSEC_NEVER);
 	return 0;
 }
 
@@ -361,7 +364,7 @@ int tcp_set(struct tcp *t, enum tcp_option o, uint32_t v, nsec_t now)
 	case TCPO_MAXSEG:
 		if (v < TCP_MSS_MIN || v > 65535 || t->state != TCPS_CLOSED)
 			return -EINVAL;
-		t->user_mss = v;
+		t->user_mss = (uint16_t)v;
 		break;
 	case TCPO_SNDBUF:
 	case TCPO_RCVBUF:
