@@ -96,6 +96,60 @@ static void datagrams(void **state)
 	}
 }
 
+/* The same with a thread for each host and the network. */
+static void three_threads(void **state)
+{
+	struct bench_flows *b = *state;
+	struct bench_flows_config c;
+
+	for (enum flow_kind k = FLOW_SINK; k <= FLOW_SOURCE; k++) {
+		c = config(k, 5000001);
+		c.threads = 3;
+		run(b, &c);
+		assert_int_equal(bench_flows_bytes(b), 3 * 5000001);
+		assert_int_equal(b->pingpong.n, 0);
+		bench_flows_fini(b);
+	}
+	c = config(FLOW_UDP_RR, 200);
+	c.threads = 3;
+	run(b, &c);
+	assert_int_equal(b->client.side->exchanges, 600);
+	assert_true(b->pingpong.n > 0);
+	assert_true(b->server_thread.cpu_seconds > 0 && b->network_thread.cpu_seconds > 0);
+	bench_flows_fini(b);
+	c = config(FLOW_CRR, 300);
+	c.threads = 3;
+	run(b, &c);
+	assert_in_range(b->server.tcp.accepts, 300, 303);
+	bench_flows_fini(b);
+}
+
+/* Everybody has a CPU that may be used, and one of his own if there are enough. */
+static void placement(void **state)
+{
+	struct bench_place p;
+	struct err err = {""};
+	cpu_set_t all, one;
+	int n;
+
+	(void)state;
+	assert_int_equal(sched_getaffinity(0, sizeof(all), &all), 0);
+	n = CPU_COUNT(&all);
+	assert_int_equal(bench_place(&p, &err), 0);
+	assert_true(CPU_ISSET(p.client, &all) && CPU_ISSET(p.network, &all) &&
+		    CPU_ISSET(p.server, &all));
+	assert_int_equal(bench_place_own(&p, p.client), n > 1);
+	assert_int_equal(bench_place_own(&p, p.network), n > 2);
+	assert_int_equal(bench_place_own(&p, p.server), n > 2);
+	bench_pin(p.server, &one);
+	assert_true(CPU_EQUAL(&one, &all));
+	assert_int_equal(bench_place(&p, &err), 0);
+	assert_true(p.client == p.server && p.network == p.server);
+	bench_pin(-1, &one);
+	assert_int_equal(sched_getaffinity(0, sizeof(one), &one), 0);
+	assert_true(CPU_EQUAL(&one, &all));
+}
+
 static void mistakes(void **state)
 {
 	struct bench_flows *b = *state;
@@ -150,6 +204,8 @@ int main(void)
 		cmocka_unit_test(streams),
 		cmocka_unit_test(exchanges),
 		cmocka_unit_test(datagrams),
+		cmocka_unit_test(three_threads),
+		cmocka_unit_test(placement),
 		cmocka_unit_test(mistakes),
 		cmocka_unit_test(percentiles),
 	};

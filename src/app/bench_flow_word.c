@@ -196,11 +196,12 @@ static int options(struct cmd_call *call, struct bench_flows_config *c, char *im
 	c->tcp.rcvbuf = (uint32_t)c->flow.rcvbuf;
 	if (!call->opt[OPT_TIME] && (c->flow.bytes || c->serve))
 		c->time = 86400 * NSEC_PER_SEC;
-	if (threads)
+	if (threads && c->via)
 		return err_set(&call->err, EINVAL,
-			"bench: --threads 3: use two processes, server and client, each with "
-			"--via, "
-			"and `weft run` between them");
+			"bench: --threads 3 is for both ends and the network in this process; with "
+			"--via "
+			"each program has its own");
+	c->threads = threads ? 3 : 1;
 	return 0;
 }
 
@@ -280,7 +281,7 @@ static void json_units(json_t *o, const struct tcp_counters *t)
 	set_real(o, "mean_unit", t->unit_count ? (double)t->unit_bytes / (double)t->unit_count : 0);
 }
 
-static void json_latency(json_t *o, const struct bench_hist *h)
+static void json_latency(json_t *o, const char *name, const struct bench_hist *h)
 {
 	static const struct {
 		const char *name;
@@ -296,7 +297,7 @@ static void json_latency(json_t *o, const struct bench_hist *h)
 		set_real(us, parts[i].name, bench_hist_at(h, parts[i].part) / 1e3);
 	if (h->n)
 		set_real(us, "max", (double)h->max / 1e3);
-	json_object_set_new(o, "latency_us", us);
+	json_object_set_new(o, name, us);
 }
 
 static void json_flow(json_t *o, const struct bench_flows *b, double sec)
@@ -311,7 +312,7 @@ static void json_flow(json_t *o, const struct bench_flows *b, double sec)
 		set_num(o, "transactions", client->exchanges);
 		set_real(o, "transactions_per_second",
 			sec > 0 ? (double)client->exchanges / sec : 0);
-		json_latency(o, &client->hist);
+		json_latency(o, "latency_us", &client->hist);
 	}
 	if (k == FLOW_UDP) {
 		const uint64_t got = b->server.side ? b->server.side->packets : client->packets;
@@ -329,6 +330,35 @@ static void json_flow(json_t *o, const struct bench_flows *b, double sec)
 		json_units(o, &sender->tcp);
 		set_num(o, "retransmissions", b->client.tcp.retrans + b->server.tcp.retrans);
 	}
+}
+
+static void json_thread(json_t *o, const char *name, int cpu, double seconds)
+{
+	json_t *t = json_object();
+
+	set_num(t, "cpu", (uint64_t)cpu);
+	set_real(t, "cpu_seconds", seconds);
+	json_object_set_new(o, name, t);
+}
+
+/* Where each thread ran, and what bare descriptors take between the two hosts' CPUs. */
+static void json_threads(json_t *o, const struct bench_flows *b)
+{
+	json_t *threads = json_object();
+	const double p50 = bench_hist_at(&b->pingpong, 0.5);
+	char text[80];
+
+	json_thread(threads, "client", b->place.client, b->client_cpu);
+	json_thread(threads, "network", b->place.network, b->network_thread.cpu_seconds);
+	json_thread(threads, "server", b->place.server, b->server_thread.cpu_seconds);
+	json_object_set_new(o, "threads", threads);
+	snprintf(text, sizeof(text), "client on CPU %d, network %d, server %d", b->place.client,
+		b->place.network, b->place.server);
+	set_text(o, "placement", text);
+	if (!b->pingpong.n)
+		return;
+	json_latency(o, "pingpong_us", &b->pingpong);
+	set_real(o, "of_pingpong", p50 > 0 ? bench_hist_at(&b->client.side->hist, 0.5) / p50 : 0);
 }
 
 static json_t *json_all(const struct bench_flows *b, const char *word)
@@ -354,6 +384,8 @@ static json_t *json_all(const struct bench_flows *b, const char *word)
 	set_real(o, "cpu_seconds_per_gb", bytes > 0 ? b->cpu / bytes * 1e9 : 0);
 	if (b->client.side)
 		json_flow(o, b, sec);
+	if (b->config.threads == 3)
+		json_threads(o, b);
 	json_object_set_new(o, "knobs", json_knobs(b));
 	if (b->client.side)
 		json_object_set_new(o, "client", json_end(&b->client));
@@ -408,6 +440,9 @@ static void print_line(FILE *f, const json_t *o)
 	if (us && json_object_size(us))
 		fprintf(f, "; %.0f transactions/s, p50 %.1f us, p99 %.1f us",
 			REAL(o, "transactions_per_second"), REAL(us, "p50"), REAL(us, "p99"));
+	if (json_object_get(o, "of_pingpong"))
+		fprintf(f, " (a bare eventfd there and back: p50 %.1f us, ratio %.2f)",
+			REAL(json_object_get(o, "pingpong_us"), "p50"), REAL(o, "of_pingpong"));
 	if (json_object_get(o, "mean_unit"))
 		fprintf(f, "; mean unit %.0f bytes, %.0f retransmissions", REAL(o, "mean_unit"),
 			REAL(o, "retransmissions"));
@@ -415,6 +450,8 @@ static void print_line(FILE *f, const json_t *o)
 		fprintf(f, "; %.0f sent, %.0f received, %.0f lost", REAL(o, "sent"),
 			REAL(o, "received"), REAL(o, "lost"));
 #undef REAL
+	if (json_object_get(o, "placement"))
+		fprintf(f, "; %s", json_string_value(json_object_get(o, "placement")));
 	fputc('\n', f);
 }
 

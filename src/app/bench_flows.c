@@ -5,7 +5,9 @@
  */
 #include "app/bench_flows.h"
 
+#include <assert.h>
 #include <errno.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -15,15 +17,50 @@
 #define END_WAIT  (60 * NSEC_PER_SEC) /* for what is under way, also in a bad network */
 #define PART      (20 * NSEC_PER_MSEC)
 #define NAP       (10 * NSEC_PER_MSEC)
-#define WAKE      (50 * NSEC_PER_MSEC) /* flows that wait for time */
-#define SPIN      (50 * NSEC_PER_USEC) /* without anything to do before sleeping */
-#define POLL_US   100                  /* of the network, as one with traffic does */
+#define WAKE      (50 * NSEC_PER_MSEC)  /* flows that wait for time */
+#define SPIN      (50 * NSEC_PER_USEC)  /* without anything to do before sleeping */
+#define POLL_US   100                   /* of the network, as one with traffic does */
+#define BALL      (200 * NSEC_PER_MSEC) /* of the bare ping-pong */
 
 /* ---- set-up ---- */
 
 static void alarm_rang(struct loop_timer *t)
 {
 	(void)t;
+}
+
+static bool threaded(const struct bench_flows *b)
+{
+	return b->config.threads == 3;
+}
+
+/* What a thread needs that others have, too. */
+static int end_own(struct bench_flows_end *end, struct err *err)
+{
+	int r = loop_init(&end->own, err);
+
+	if (r)
+		return r;
+	end->loop = &end->own;
+	log_init(&end->log, LOG_WARN, NULL, NULL);
+	if (loop_timer_reserve(end->loop, &end->alarm, alarm_rang))
+		return err_set(err, ENOMEM, "no memory");
+	return 0;
+}
+
+static void end_close(struct bench_flows_end *end)
+{
+	if (end->side && end->side->room)
+		flow_side_fini(end->side);
+	if (end->host.port)
+		bench_host_fini(&end->host);
+	if (end->loop == &end->own) {
+		loop_timer_release(end->loop, &end->alarm);
+		loop_fini(end->loop);
+	}
+	end->loop = NULL;
+	free(end->side);
+	end->side = NULL;
 }
 
 static int end_open(struct bench_flows *b, struct bench_flows_end *end, const char *name,
@@ -36,16 +73,20 @@ static int end_open(struct bench_flows *b, struct bench_flows_end *end, const ch
 		.net = b->config.net,
 		.mtu = b->config.mtu,
 		.tcp = b->config.tcp};
-	int r;
+	int r = 0;
 
-	end->side = calloc(1, sizeof(*end->side));
-	if (!end->side)
-		return err_set(err, ENOMEM, "no memory");
-	r = bench_host_init(&end->host, &c, &b->net.loop, &b->net.log, err);
-	if (r) {
-		free(end->side);
-		end->side = NULL;
-	}
+	end->loop = &b->net.loop;
+	if (threaded(b))
+		r = end_own(end, err);
+	if (!r)
+		end->side = calloc(1, sizeof(*end->side));
+	if (!r && !end->side)
+		r = err_set(err, ENOMEM, "no memory");
+	if (!r)
+		r = bench_host_init(
+			&end->host, &c, end->loop, threaded(b) ? &end->log : &b->net.log, err);
+	if (r)
+		end_close(end);
 	return r;
 }
 
@@ -106,8 +147,12 @@ int bench_flows_init(struct bench_flows *b, const struct bench_flows_config *c, 
 
 	memset(b, 0, sizeof(*b));
 	b->config = *c;
+	assert(!threaded(b) || (!c->via && !c->warm));
+	r = bench_place(&b->place, err);
+	if (r)
+		return r;
 	net_config_init(&config, "bench");
-	config.poll_us = POLL_US;
+	config.poll_us = threaded(b) && !bench_place_own(&b->place, b->place.network) ? 0 : POLL_US;
 	r = net_init(&b->net, &config, err);
 	if (r)
 		return r;
@@ -134,19 +179,10 @@ static void sockets_remove(struct bench_flows *b)
 	b->dir[0] = 0;
 }
 
-static void end_close(struct bench_flows_end *end)
-{
-	if (!end->side)
-		return;
-	if (end->side->room)
-		flow_side_fini(end->side);
-	bench_host_fini(&end->host);
-	free(end->side);
-	end->side = NULL;
-}
-
 void bench_flows_fini(struct bench_flows *b)
 {
+	bench_thread_end(&b->server_thread);
+	bench_thread_end(&b->network_thread);
 	end_close(&b->client);
 	end_close(&b->server);
 	loop_timer_release(&b->net.loop, &b->alarm);
@@ -171,10 +207,46 @@ static void turn_idle(struct bench_flows *b, nsec_t until)
 	loop_dispatch(l, true);
 }
 
+/* One host on its own thread: it looks at its rings, then sleeps, or sleeps at once. */
+static void end_turn(struct bench_flows_end *end, nsec_t until)
+{
+	struct loop *l = end->loop;
+	nsec_t now = loop_refresh(l);
+
+	if (end->spin && bench_host_poll(&end->host))
+		end->moved = now;
+	if (now - end->moved >= end->spin) {
+		if (until != NSEC_NEVER)
+			loop_timer_set(l, &end->alarm, until < now + NAP ? until : now + NAP);
+		if (end->spin) {
+			bench_host_kick(&end->host);
+			loop_dispatch(l, false);
+		}
+		loop_dispatch(l, true);
+	} else if (now - l->looked > LOOP_LOOK_NS) {
+		loop_dispatch(l, false);
+	}
+}
+
+static void client_wake(struct bench_flows *b)
+{
+	const nsec_t now = loop_now(b->client.loop);
+
+	if (now - b->woken <= WAKE)
+		return;
+	b->woken = now;
+	flow_side_wake(b->client.side);
+}
+
 static void turn(struct bench_flows *b, nsec_t until)
 {
 	bool moved = false;
 
+	if (threaded(b)) {
+		end_turn(&b->client, until);
+		client_wake(b);
+		return;
+	}
 	if (b->client.side)
 		moved = bench_host_poll(&b->client.host);
 	loop_dispatch(&b->net.loop, false);
@@ -184,11 +256,51 @@ static void turn(struct bench_flows *b, nsec_t until)
 		b->moved = loop_now(&b->net.loop);
 	else if (loop_now(&b->net.loop) - b->moved > SPIN)
 		turn_idle(b, until);
-	if (loop_now(&b->net.loop) - b->woken > WAKE) {
-		b->woken = loop_now(&b->net.loop);
-		if (b->client.side)
-			flow_side_wake(b->client.side);
-	}
+	if (b->client.side)
+		client_wake(b);
+}
+
+/* ---- three threads ---- */
+
+static void network_turn(void *ctx)
+{
+	struct bench_flows *b = ctx;
+
+	loop_dispatch(&b->net.loop, true);
+}
+
+static void server_turn(void *ctx)
+{
+	struct bench_flows *b = ctx;
+
+	end_turn(&b->server, NSEC_NEVER);
+}
+
+static nsec_t spin(const struct bench_flows *b, int cpu)
+{
+	return bench_place_own(&b->place, cpu) ? SPIN : 0;
+}
+
+static int threads_start(struct bench_flows *b, struct err *err)
+{
+	int r;
+
+	b->client.spin = spin(b, b->place.client);
+	b->server.spin = spin(b, b->place.server);
+	b->network_thread = (struct bench_thread){
+		.loop = &b->net.loop, .turn = network_turn, .ctx = b, .cpu = b->place.network};
+	b->server_thread = (struct bench_thread){
+		.loop = b->server.loop, .turn = server_turn, .ctx = b, .cpu = b->place.server};
+	b->client_cpu = bench_thread_cpu();
+	r = bench_thread_start(&b->network_thread, err);
+	return r ? r : bench_thread_start(&b->server_thread, err);
+}
+
+static void threads_end(struct bench_flows *b)
+{
+	bench_thread_end(&b->server_thread);
+	bench_thread_end(&b->network_thread);
+	b->client_cpu = bench_thread_cpu() - b->client_cpu;
 }
 
 /* ---- the run ---- */
@@ -198,6 +310,19 @@ static struct bench_host *missing(struct bench_flows *b)
 	if (b->client.side && !b->client.host.port->link)
 		return &b->client.host;
 	return b->server.side && !b->server.host.port->link ? &b->server.host : NULL;
+}
+
+/* Before there are threads: a round of each loop, when one of them has something to do. */
+static void links_turn(struct bench_flows *b)
+{
+	struct loop *l[] = {b->client.loop, &b->net.loop, b->server.loop};
+	struct pollfd fd[3];
+
+	for (unsigned i = 0; i < 3; i++)
+		fd[i] = (struct pollfd){l[i]->epfd, POLLIN, 0};
+	poll(fd, 3, 1);
+	for (unsigned i = 0; i < 3; i++)
+		loop_dispatch(l[i], false);
 }
 
 static int links_wait(struct bench_flows *b, struct err *err)
@@ -210,6 +335,10 @@ static int links_wait(struct bench_flows *b, struct err *err)
 		if (loop_now(l) > until)
 			return err_set(err, ETIMEDOUT, "no link at %s after 5 s: %s", h->spec.name,
 				bench_host_missing(h));
+		if (threaded(b)) {
+			links_turn(b);
+			continue;
+		}
 		loop_timer_set(l, &b->alarm, loop_now(l) + NAP);
 		loop_dispatch(l, true);
 	}
@@ -288,13 +417,16 @@ static void client_warm(struct bench_flows *b)
 
 static int client_run(struct bench_flows *b, struct err *err)
 {
-	struct loop *l = &b->net.loop;
+	struct loop *l = b->client.loop;
 	struct flow_side *side = b->client.side;
 	nsec_t until;
 	int r;
 
 	count_begin(b);
-	r = flow_client_init(side, &b->client.host, &b->config.flow, err);
+	loop_refresh(l);
+	r = threaded(b) ? threads_start(b, err) : 0;
+	if (!r)
+		r = flow_client_init(side, &b->client.host, &b->config.flow, err);
 	if (r)
 		return r;
 	if (b->config.warm)
@@ -312,12 +444,45 @@ static int client_run(struct bench_flows *b, struct err *err)
 	until = loop_now(l) + PART;
 	while (loop_now(l) < until)
 		turn(b, until);
-	if (receiver(b)->last > b->ended)
-		b->ended = receiver(b)->last;
-	if (!b->config.flow.bytes || !receiver(b)->last)
-		return 0;
-	b->ended = receiver(b)->last; /* of what was asked for, no longer */
 	return 0;
+}
+
+/* To the last byte that arrived; of what was asked for, no longer. */
+static void client_ended(struct bench_flows *b)
+{
+	const nsec_t last = receiver(b)->last;
+
+	if (last > b->ended || (b->config.flow.bytes && last))
+		b->ended = last;
+}
+
+static bool exchanging(const struct bench_flows *b)
+{
+	const enum flow_kind k = b->config.flow.kind;
+
+	return k == FLOW_RR || k == FLOW_CRR || k == FLOW_UDP_RR;
+}
+
+/* The client, and the server if it is here, from the first SYN to the end. */
+static int both_run(struct bench_flows *b, struct err *err)
+{
+	cpu_set_t before;
+	int r = 0;
+
+	if (threaded(b) && exchanging(b))
+		r = bench_pingpong(&b->pingpong, b->place.client, b->place.server, BALL, err);
+	if (r)
+		return r;
+	if (threaded(b))
+		bench_pin(b->place.client, &before);
+	r = client_run(b, err);
+	if (threaded(b)) {
+		threads_end(b);
+		bench_pin(-1, &before);
+	}
+	if (!r)
+		client_ended(b);
+	return r;
 }
 
 int bench_flows_run(struct bench_flows *b, void (*ready)(void *ctx), void *ctx, struct err *err)
@@ -329,7 +494,7 @@ int bench_flows_run(struct bench_flows *b, void (*ready)(void *ctx), void *ctx, 
 	if (r)
 		return r;
 	if (b->client.side) {
-		r = client_run(b, err);
+		r = both_run(b, err);
 	} else {
 		b->begun = loop_refresh(&b->net.loop);
 		b->cpu = cpu_now();
