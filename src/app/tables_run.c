@@ -147,6 +147,19 @@ static bool set_rcvbuf(struct setup *s, const char *v)
 	return s->flows.flow.rcvbuf > 0;
 }
 
+/* Of a buffer that grows by itself: what it begins with, what it ends with. */
+static bool set_rmem(struct setup *s, const char *v)
+{
+	s->flows.tcp.rcvbuf = (uint32_t)strtoul(v, NULL, 10);
+	return s->flows.tcp.rcvbuf > 0;
+}
+
+static bool set_rmem_max(struct setup *s, const char *v)
+{
+	s->flows.tcp.rcvbuf_max = (uint32_t)strtoul(v, NULL, 10);
+	return s->flows.tcp.rcvbuf_max > 0;
+}
+
 static bool set_sndbuf(struct setup *s, const char *v)
 {
 	s->flows.flow.sndbuf = atoi(v);
@@ -208,6 +221,8 @@ static const struct {
 	{"rr", set_rr},
 	{"mtu", set_mtu},
 	{"rcvbuf", set_rcvbuf},
+	{"rmem", set_rmem},
+	{"rmem_max", set_rmem_max},
 	{"sndbuf", set_sndbuf},
 	{"impair", set_impair},
 	{"push_at", set_push_at},

@@ -8,12 +8,12 @@
 
 #define WINDOW                                                                                     \
 	"test=TCP_STREAM,m=16384,off=guest_csum,rxbuf=mtu+hdr,rcv_win_model=2013,"                 \
-	"rcvbuf=87380,impair=delay=250us"
+	"rmem=87380,rmem_max=262144,impair=delay=250us"
 
 static const struct tables_table s0[] = {
 	{
 		.id = "S0.window",
-		.title = "limited by the window: 87380 bytes of receive buffer, 250 us each way",
+		.title = "limited by the window: receive buffer of 87380 to 262144 bytes, 250 us each way",
 		.words = WINDOW,
 		.value = TABLES_MBIT,
 		.weight = 30,

@@ -87,6 +87,7 @@ struct frame {
 	uint8_t drop; /* enum drop: the lender or the check refuses it; nobody forwards it */
 	struct pkt *
 		backing; /* the owned packet whose bytes the tail shows; NULL: the lender's own memory */
+	uint32_t charge; /* with backing: of the tail, if it shows several packets' (gro); else 0 */
 };
 
 static inline uint32_t frame_len(const struct frame *f)

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 
 #include "frame/offload.h"
+#include "frame/pkt.h"
 #include "wire/csum.h"
 #include "wire/ip4.h"
 #include "wire/ip6.h"
@@ -261,18 +262,62 @@ static void add_piece(struct gro *g, void *base, size_t len)
 		g->iov[g->niov++] = (struct iovec){base, len};
 }
 
+/*
+ * The payload in the private head lies in the packet behind the frame, too, before the tail: then the
+ * whole can be kept by reference. Where it does; NULL: it does not.
+ */
+static uint8_t *before_tail(const struct frame *f, uint32_t payload)
+{
+	const struct pkt *p = f->backing;
+	uint8_t *tail = f->ntail ? f->tail[0].iov_base : NULL;
+	uint32_t at;
+
+	if (!p || !tail || f->head_len <= payload)
+		return NULL;
+	at = p->head_len;
+	for (unsigned i = 0; i < p->nfrag && at <= payload; at += p->frag[i++].len) {
+		uint8_t *data = p->frag[i].data + (payload - at);
+
+		if (f->head_len - at < p->frag[i].len && data + (f->head_len - payload) == tail)
+			return data;
+	}
+	return NULL;
+}
+
+static void add_payload(struct gro *g, const struct frame *f, uint32_t payload)
+{
+	uint8_t *data = before_tail(f, payload);
+	unsigned k = 0;
+
+	if (data) {
+		add_piece(g, data, (size_t)f->head_len - payload + f->tail[0].iov_len);
+		k = 1;
+	} else {
+		add_piece(g, f->head + payload, (size_t)f->head_len - payload);
+	}
+	for (; k < f->ntail; k++)
+		add_piece(g, f->tail[k].iov_base, f->tail[k].iov_len);
+}
+
+/* What the memory behind its payload was charged. */
+static uint32_t charge_of(const struct frame *f)
+{
+	return f->backing ? f->backing->truesize - f->backing->head_cap : frame_len(f);
+}
+
 /* All payload becomes tail: what lies in heads, too. */
 static void join_pieces(
 	struct gro *g, struct frame *f, const struct hdrs *const *h, const struct held *p)
 {
 	struct frame *first = &f[p->first];
 	const unsigned from = g->niov;
+	uint32_t charge = 0;
 
 	for (uint8_t i = p->first; i != NONE; i = g->next[i]) {
-		add_piece(g, f[i].head + h[i]->payload, (size_t)f[i].head_len - h[i]->payload);
-		for (unsigned k = 0; k < f[i].ntail; k++)
-			add_piece(g, f[i].tail[k].iov_base, f[i].tail[k].iov_len);
+		add_payload(g, &f[i], h[i]->payload);
+		charge += charge_of(&f[i]);
 	}
+	first->charge = charge;
 	first->head_len = h[p->first]->payload;
 	first->tail = &g->iov[from];
 	first->ntail = (uint16_t)(g->niov - from);

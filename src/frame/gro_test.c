@@ -15,6 +15,8 @@
 #include "frame/frame_make.h"
 #include "frame/gro.h"
 #include "frame/offload.h"
+#include "frame/pkt.h"
+#include "wire/eth.h"
 #include "wire/hdrs.h"
 
 #define MSS 1000
@@ -29,7 +31,9 @@ struct bed {
 	struct hdrs h[BURST_FRAMES];
 	const struct hdrs *hp[BURST_FRAMES];
 	uint8_t kind[BURST_FRAMES];
-	uint8_t flat[MAKE_MAX];
+	uint8_t flat[MAKE_MAX], second[MAKE_MAX];
+	struct frame_head lent[BURST_FRAMES];
+	struct iovec lent_iov[BURST_FRAMES][4];
 	unsigned n;
 };
 
@@ -285,6 +289,68 @@ static void bounds(void **state)
 	assert_int_equal(b->kind[5], GRO_TCP);
 }
 
+/* A received packet as a driver makes it, Ethernet in the head, all else where the device wrote it. */
+static struct pkt *received(struct bed *b, struct pkt_pool *pool, const struct made *m)
+{
+	struct pkt *p = pkt_new(pool, 16, ETH_HLEN);
+	struct chunk *c = chunk_get(pool->chunks, 0);
+	uint8_t *data = chunk_data(pool->chunks, c) + 26;
+	struct frame *f = &b->f[b->n];
+
+	memcpy(p->head, m->flat, ETH_HLEN);
+	memcpy(data, m->flat + ETH_HLEN, m->len - ETH_HLEN);
+	assert_true(pkt_add(p, c, data, m->len - ETH_HLEN, 1536, true));
+	assert_true(pkt_lend(p, f, &b->lent[b->n], b->lent_iov[b->n], 4));
+	assert_int_equal(hdrs_parse(f->head, f->head_len, frame_len(f), &b->h[b->n]), HDRS_OK);
+	b->hp[b->n] = &b->h[b->n];
+	b->kind[b->n++] = GRO_TCP;
+	return p;
+}
+
+/* What came in a driver's buffers is kept where it lies, and charged what the buffers were. */
+static void by_reference(void **state)
+{
+	struct bed *b = *state;
+	struct keep_rule rule = {.order = 3};
+	struct chunk_pool chunks;
+	struct pkt_pool pkts;
+	struct pkt *in[10], *kept;
+	struct recipe r = tcp_recipe(4, 1, MSS);
+	struct frame f;
+	struct frame_head head;
+	struct iovec iov[40];
+	struct err err;
+	uint32_t before;
+
+	if (chunk_pool_init(&chunks, 1 << 20, &err) || pkt_pool_init(&pkts, &chunks, 32, &err))
+		fail_msg("%s", err.text);
+	for (unsigned i = 0; i < 10; i++) {
+		struct made m;
+
+		make(&m, &r, &b->rnd);
+		in[i] = received(b, &pkts, &m);
+		r.seq += MSS;
+		r.id++;
+	}
+	assert_int_equal(gro_burst(b->g, b->f, b->hp, b->kind, b->n), 9);
+	before = frame_flatten(&b->f[0], b->flat);
+	kept = frame_keep(&b->f[0], &pkts, &rule);
+	assert_non_null(kept);
+	assert_int_equal(pkts.kept_ref, 1);
+	assert_int_equal(pkts.kept_copy, 0);
+	assert_int_equal(kept->truesize, kept->head_cap + 10 * 1536);
+	for (unsigned i = 0; i < 10; i++)
+		pkt_free(in[i]);
+	assert_true(pkt_lend(kept, &f, &head, iov, 40));
+	assert_int_equal(frame_flatten(&f, b->second), before);
+	assert_memory_equal(b->flat, b->second, before);
+	pkt_free(kept);
+	b->n = 0;
+	pkt_pool_fini(&pkts);
+	assert_int_equal(chunk_pool_live(&chunks), 0);
+	chunk_pool_fini(&chunks);
+}
+
 #define TEST(t) cmocka_unit_test_setup_teardown(t, setup, teardown)
 
 int main(void)
@@ -295,6 +361,7 @@ int main(void)
 		TEST(ends),
 		TEST(flows),
 		TEST(bounds),
+		TEST(by_reference),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

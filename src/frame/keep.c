@@ -45,6 +45,8 @@ static uint32_t charge_shared(const struct frame *f, const struct pkt *kept)
 	uint32_t whole = from->truesize;
 	bool head = false;
 
+	if (f->charge)
+		return f->charge;
 	for (unsigned i = 0; i < kept->nfrag; i++)
 		head |= kept->frag[i].chunk == from->head_chunk;
 	if (!head)

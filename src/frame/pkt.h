@@ -116,7 +116,7 @@ struct keep_rule {
 
 /*
  * Own a frame. By reference: head_len bytes are copied, the tail is shared (the pieces of a longer
- * one are chained), charged as the backing packet charged them. By copy: the linear part reaches
+ * one are chained), charged as the backing packet charged them, or all the packets that gro joined. By copy: the linear part reaches
  * over the headers the offload fields name (all of a frame shorter than a page), the rest goes into
  * at most PKT_FRAGS chunks, each charged whole. The offload fields go along.
  * NULL: no memory, or more than PKT_FRAGS chunks needed; counted in the pool.

@@ -174,6 +174,46 @@ static void test_window(void **state)
 	rig_fini(&r);
 }
 
+/* How far the offer has grown after 40 segments of 1448 bytes that are charged `charge` each. */
+static uint32_t offer_2013(uint32_t charge)
+{
+	struct rig r;
+	struct tcp_conf c = rig_conf();
+	struct tcp *t;
+	static uint8_t buf[8192];
+	char line[80];
+	uint32_t wnd = 0;
+
+	c.fixed_rcvbuf = false;
+	c.win_2013 = true;
+	c.rcvbuf = c.rcvbuf_max = 262144;
+	rig_init(&r, &c);
+	t = rig_connect(&r, "S. 0:0(0) ack 1 win 65535 <mss 1460,ws 0>");
+	r.charge = charge;
+	for (unsigned i = 0; i < 40; i++) {
+		snprintf(line, sizeof(line), ". %u:%u(%u) ack 1", 1 + i * 1448, 1 + (i + 1) * 1448,
+			1448);
+		rig_in(&r, line);
+		assert_int_equal(rig_recv(&r, t, buf, sizeof(buf), 0), 1448);
+		while (rig_take(&r))
+			wnd = (uint32_t)r.out.wnd << t->rcv_ws;
+	}
+	tcp_abort(t, r.now);
+	while (rig_take(&r))
+		;
+	rig_fini(&r);
+	return wnd;
+}
+
+/* Two buffers, or a page, for a segment: half of the window that one buffer that fits is given. */
+static void test_offer_2013(void **state)
+{
+	(void)state;
+	assert_in_range(offer_2013(1536), 130000, 131072);
+	assert_in_range(offer_2013(2 * 1518), 64000, 65536);
+	assert_in_range(offer_2013(4096), 64000, 65536);
+}
+
 static void test_delayed_ack(void **state)
 {
 	struct rig r;
@@ -512,6 +552,7 @@ int main(void)
 		cmocka_unit_test(test_random_pieces),
 		cmocka_unit_test(test_too_many_gaps),
 		cmocka_unit_test(test_window),
+		cmocka_unit_test(test_offer_2013),
 		cmocka_unit_test(test_delayed_ack),
 		cmocka_unit_test(test_nagle),
 		cmocka_unit_test(test_first_burst),

@@ -20,7 +20,7 @@ static uint32_t free_window(const struct tcp *t)
 	if (t->host->conf.fixed_rcvbuf)
 		return t->rx_bytes < t->rcvbuf ? t->rcvbuf - t->rx_bytes : 0;
 	if (t->host->conf.win_2013)
-		return spare / 2;
+		return t->rcv_ssthresh != 0 ? u32_min(spare / 2, t->rcv_ssthresh) : spare / 2;
 	spare = (uint32_t)((uint64_t)spare * t->ratio >> 8);
 	return t->rcv_ssthresh != 0 ? u32_min(spare, t->rcv_ssthresh) : spare;
 }
@@ -78,6 +78,8 @@ static void rcv_rtt_note(struct tcp *t)
 
 static uint32_t frame_true(const struct frame *f)
 {
+	if (f->charge != 0)
+		return f->charge;
 	return f->backing != NULL ? f->backing->truesize : frame_len(f);
 }
 
@@ -367,10 +369,34 @@ static void ack_policy(struct tcp *t, const struct tcp_in *in, uint32_t was)
 	}
 }
 
+/*
+ * Linux of 2013: what is offered grows to half of the buffer with segments of which at least half of
+ * what is charged is payload; with others to half of the largest window there may be, to a quarter if
+ * they are half as good, and so on.
+ */
+static uint32_t offer_limit_2013(const struct tcp *t, const struct tcp_in *in)
+{
+	uint32_t charged = frame_true(in->s->frame) / 2, most = t->host->conf.rcvbuf_max / 2;
+
+	while (charged > in->len && most != 0) {
+		charged /= 2;
+		most /= 2;
+	}
+	return u32_min(most, t->rcvbuf / 2);
+}
+
 static void grow_offer(struct tcp *t, const struct tcp_in *in)
 {
-	if (t->rcv_ssthresh != 0 && t->rcv_ssthresh < t->rcvbuf && t->ratio >= 32)
-		t->rcv_ssthresh += u32_max(2 * t->rcv_mss, 2 * in->len);
+	const uint32_t more = u32_max(2 * t->rcv_mss, 2 * in->len);
+
+	if (t->host->conf.win_2013) {
+		const uint32_t limit = offer_limit_2013(t, in);
+
+		if (t->rcv_ssthresh != 0 && t->rcv_ssthresh < limit)
+			t->rcv_ssthresh = u32_min(t->rcv_ssthresh + more, limit);
+	} else if (t->rcv_ssthresh != 0 && t->rcv_ssthresh < t->rcvbuf && t->ratio >= 32) {
+		t->rcv_ssthresh += more;
+	}
 }
 
 /* False: the states that take no more. */

@@ -74,6 +74,7 @@ struct rig {
 	struct frame_head head;
 	struct tcp_out out;
 	char text[256], last_opt[128];
+	uint32_t charge; /* of each segment that comes; 0: its length */
 	bool verbose;
 };
 
@@ -180,7 +181,7 @@ static inline void rig_in(struct rig *r, const char *line)
 	uint8_t opt[40];
 	struct tcp_seg s = {.tuple = r->tu, .opt = opt, .off = RIG_HDR};
 	unsigned seq, end, len, ack = 0, win = 65535, gso = 0;
-	struct frame f = {.head = r->head.data, .head_len = RIG_HDR};
+	struct frame f = {.head = r->head.data, .head_len = RIG_HDR, .charge = r->charge};
 	struct iovec iov;
 
 	if (r->verbose)
