@@ -23,6 +23,7 @@ int loop_init(struct loop *l, struct err *err)
 	l->epfd = epoll_create1(EPOLL_CLOEXEC);
 	if (l->epfd < 0)
 		return err_set(err, errno, "cannot make an event queue: %s", strerror(errno));
+	evfd_init(&l->evfd);
 	l->now = clock_now();
 	return 0;
 }
@@ -32,6 +33,7 @@ void loop_fini(struct loop *l)
 	if (l->epfd >= 0)
 		close(l->epfd);
 	l->epfd = -1;
+	evfd_fini(&l->evfd);
 	free(l->heap);
 	l->heap = NULL;
 	l->nheap = l->heap_cap = 0;

@@ -21,6 +21,7 @@
 
 #include "base/clock.h"
 #include "base/err.h"
+#include "base/evfd.h"
 
 #define LOOP_EVENTS  64                   /* taken from epoll at once */
 #define LOOP_LOOK_NS (20 * NSEC_PER_USEC) /* between two looks while there is deferred work */
@@ -44,7 +45,8 @@ struct loop_task {
 };
 
 struct loop {
-	int epfd; /* pollable: the host of a library may wait on it */
+	int epfd;         /* pollable: the host of a library may wait on it */
+	struct evfd evfd; /* to signal peers of this thread's ports */
 	nsec_t now;
 	nsec_t looked; /* at the descriptors */
 	struct loop_timer **heap;

@@ -18,6 +18,7 @@
 #define BACKOFF_MAX  (5 * NSEC_PER_SEC)
 #define SHORTAGE     (1 * NSEC_PER_SEC) /* until we accept again when out of descriptors */
 #define ROUND_ACCEPT 4
+#define ODD_MAX      16 /* descriptors not closed yet, with which a session may go on */
 
 static const char *peer_name(const struct vhost_conn *c)
 {
@@ -43,7 +44,7 @@ void vhost_conn_end(struct vhost_conn *c, const char *reason)
 		return;
 	loop_del(c->loop, &c->watch);
 	vhost_io_fini(&c->io);
-	close(fd);
+	discard_fd(&c->odd, fd); /* with what was not read */
 	log_say(c->log, LOG_INFO, c->name, "session ended: %s", reason);
 	if (heard || !c->server) /* who only came to see whether we listen was no session */
 		c->last_end = reason;
@@ -63,6 +64,8 @@ static void session_ready(struct loop_fd *watch, uint32_t events)
 
 	if (!reason)
 		reason = c->ops->work(c);
+	if (!reason && discard_pending(&c->odd) > ODD_MAX)
+		reason = "too many descriptors that take long to close";
 	if (!reason && vhost_io_blocked(&c->io) && events & (EPOLLHUP | EPOLLERR))
 		reason = vhost_io_gone(&c->io);
 	interest = vhost_io_blocked(&c->io) ? EPOLLOUT : EPOLLIN;
@@ -79,7 +82,7 @@ int vhost_conn_begin(struct vhost_conn *c, int fd)
 {
 	int r;
 
-	vhost_io_init(&c->io, fd, c->front);
+	vhost_io_init(&c->io, fd, c->front, &c->odd);
 	c->good = false;
 	c->interest = c->front ? EPOLLOUT : EPOLLIN; /* a front-end speaks first */
 	r = loop_add(c->loop, &c->watch, fd, c->interest);
@@ -107,7 +110,7 @@ static void next_drop(struct vhost_conn *c)
 	if (fd < 0)
 		return;
 	loop_del(c->loop, &c->next);
-	close(fd);
+	discard_fd(&c->odd, fd);
 }
 
 /* It hung up, or its turn has come. Then others may wait. */
@@ -142,11 +145,10 @@ static void server_take(struct vhost_conn *c, int fd)
 		peer_name(c));
 }
 
-/* Out of descriptors or memory: a pending connection would wake us for ever. */
-static void server_rest(struct vhost_conn *c, int error)
+/* Out of descriptors or memory, or of patience: a pending connection would wake us for ever. */
+static void server_rest(struct vhost_conn *c, const char *why)
 {
-	log_say(c->log, LOG_ERROR, c->name, "cannot accept a %s: %s", peer_name(c),
-		strerror(error));
+	log_say(c->log, LOG_ERROR, c->name, "cannot accept a %s: %s", peer_name(c), why);
 	loop_mod(c->loop, &c->listener, 0);
 	loop_timer_set(c->loop, &c->again, loop_now(c->loop) + SHORTAGE);
 }
@@ -156,6 +158,10 @@ static void server_ready(struct loop_fd *listener, uint32_t events)
 	struct vhost_conn *c = (void *)((char *)listener - offsetof(struct vhost_conn, listener));
 
 	(void)events;
+	if (discard_pending(&c->odd) > ODD_MAX) {
+		server_rest(c, "descriptors of earlier ones are not closed yet");
+		return;
+	}
 	for (unsigned n = 0; n < ROUND_ACCEPT && !vhost_conn_is_awaited(c); n++) {
 		int fd = accept4(listener->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
 
@@ -164,7 +170,7 @@ static void server_ready(struct loop_fd *listener, uint32_t events)
 			continue;
 		}
 		if (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS)
-			server_rest(c, errno);
+			server_rest(c, strerror(errno));
 		return;
 	}
 }
@@ -186,12 +192,15 @@ static int server_open(struct vhost_conn *c, struct err *err)
 
 static void server_close(struct vhost_conn *c)
 {
-	int fd = c->listener.fd;
+	int fd = c->listener.fd, waiting;
 
 	if (fd < 0)
 		return;
 	loop_del(c->loop, &c->listener);
 	usock_remove(&c->file, c->path);
+	shutdown(fd, SHUT_RD); /* those who wait may have sent descriptors */
+	while ((waiting = accept4(fd, NULL, NULL, SOCK_CLOEXEC)) >= 0)
+		discard_fd(&c->odd, waiting);
 	close(fd);
 }
 
@@ -205,8 +214,13 @@ static bool client_may_wait(int r)
 static void client_connect(struct vhost_conn *c)
 {
 	struct err err = {"cannot watch the socket"};
-	int r = usock_connect(c->path, &err);
+	int r;
 
+	if (discard_pending(&c->odd) > ODD_MAX) {
+		conn_again(c);
+		return;
+	}
+	r = usock_connect(c->path, &err);
 	if (r >= 0)
 		r = vhost_conn_begin(c, r);
 	if (r >= 0)
@@ -286,4 +300,5 @@ void vhost_conn_fini(struct vhost_conn *c)
 {
 	vhost_conn_close(c);
 	loop_timer_release(c->loop, &c->again);
+	discard_fini(&c->odd);
 }

@@ -57,6 +57,7 @@ struct vhost_conn {
 	struct loop_fd watch; /* the session; its fd is -1 while there is none */
 	uint32_t interest;    /* what it is watched for */
 	struct vhost_io io;
+	struct discard odd;   /* descriptors of no known kind on their way out */
 	bool good;            /* the owner's word: this session was worth a quick reconnect */
 	const char *last_end; /* why the last session ended, "" before; not one in silence */
 };

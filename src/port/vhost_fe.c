@@ -103,18 +103,9 @@ const char *vhost_fe_signals(struct vhost_fe *fe)
 	return NULL;
 }
 
-/*
- * A full one means that a kick is pending already. It blocks only for a back-end that fills it and
- * makes it blocking again after we did not.
- */
 static void kick(const struct vhost_fe_queue *q)
 {
-	uint64_t one = 1;
-	ssize_t n;
-
-	do {
-		n = write(q->kick, &one, sizeof(one));
-	} while (n < 0 && errno == EINTR);
+	evfd_signal(&q->fe->conn.loop->evfd, q->kick);
 }
 
 void vhost_fe_kick(struct vhost_fe *fe, unsigned queue)

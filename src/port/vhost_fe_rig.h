@@ -12,7 +12,6 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,6 +19,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "base/fds_rig.h"
 #include "port/vhost_fe.h"
 #include "port/vnet.h"
 #include "ring/ring_sim.h"
@@ -47,18 +47,6 @@ struct rig {
 	char reason[256];
 	bool refuse;
 };
-
-static inline unsigned fds_open(void)
-{
-	DIR *d = opendir("/proc/self/fd");
-	unsigned n = 0;
-
-	assert_non_null(d);
-	while (readdir(d))
-		n++;
-	closedir(d);
-	return n;
-}
 
 static inline unsigned maps_of_guest(void)
 {
@@ -193,7 +181,7 @@ static inline int fe_teardown(void **state)
 	struct rig *r = *state;
 
 	vhost_fe_close(r->fe);
-	assert_int_equal(fds_open(), r->fds);
+	fds_become(r->fds);
 	assert_int_equal(maps_of_guest(), 1);
 	for (unsigned q = 0; q < 2; q++)
 		ring_sim_fini(&r->ring[q]);

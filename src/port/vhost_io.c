@@ -9,13 +9,13 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
-#include <unistd.h>
 
-void vhost_io_init(struct vhost_io *io, int fd, bool front)
+void vhost_io_init(struct vhost_io *io, int fd, bool front, struct discard *odd)
 {
 	memset(io, 0, sizeof(*io));
 	io->fd = fd;
 	io->front = front;
+	io->odd = odd;
 	io->out_fd = -1;
 }
 
@@ -30,7 +30,7 @@ void vhost_io_next(struct vhost_io *io)
 {
 	for (unsigned i = 0; i < io->nfds; i++) {
 		if (io->fds[i] >= 0)
-			close(io->fds[i]);
+			discard_fd(io->odd, io->fds[i]);
 	}
 	io->nfds = 0;
 	io->fds_bad = false;
@@ -58,7 +58,7 @@ static void fds_of_control(struct vhost_io *io, const struct cmsghdr *c)
 		if (io->nfds < VHOST_USER_FDS_MAX) {
 			io->fds[io->nfds++] = fd;
 		} else {
-			close(fd);
+			discard_fd(io->odd, fd);
 			io->fds_bad = true;
 		}
 	}
@@ -66,7 +66,7 @@ static void fds_of_control(struct vhost_io *io, const struct cmsghdr *c)
 
 static void fds_receive(struct vhost_io *io, struct msghdr *mh)
 {
-	/* The kernel has closed what did not fit the buffer, or our table of descriptors. */
+	/* The kernel has closed what did not fit our table of descriptors. */
 	if (mh->msg_flags & MSG_CTRUNC)
 		io->fds_bad = true;
 	for (struct cmsghdr *c = CMSG_FIRSTHDR(mh); c; c = CMSG_NXTHDR(mh, c)) {
@@ -90,7 +90,8 @@ static ssize_t io_read(struct vhost_io *io, struct iovec *iov)
 {
 	union {
 		struct cmsghdr align;
-		char buf[CMSG_SPACE(sizeof(int) * VHOST_USER_FDS_MAX)];
+		char buf[CMSG_SPACE(
+			sizeof(int) * DISCARD_FDS)]; /* what does not fit the kernel closes */
 	} control;
 	struct msghdr mh = {
 		.msg_iov = iov,

@@ -13,6 +13,7 @@
 #ifndef PORT_VHOST_IO_H
 #define PORT_VHOST_IO_H
 
+#include "base/discard.h"
 #include "port/vhost_msg.h"
 
 struct vhost_io {
@@ -20,6 +21,7 @@ struct vhost_io {
 	bool front;                    /* we are the front-end: requests go out, replies come in */
 	uint32_t reply_to, reply_size; /* front-end: the reply that is due; size 0: none is */
 	bool heard;                    /* the peer has said something */
+	struct discard *odd;
 	/* the message under way */
 	struct vhost_user_msg msg;
 	uint32_t have; /* bytes of it, header included */
@@ -32,8 +34,9 @@ struct vhost_io {
 	int out_fd; /* goes with its first byte; -1: none, or gone */
 };
 
-void vhost_io_init(struct vhost_io *, int fd, bool front);
-/* Closes descriptors received and not taken; not the socket. */
+/* `odd` takes descriptors that nobody wants. */
+void vhost_io_init(struct vhost_io *, int fd, bool front, struct discard *odd);
+/* Discards descriptors received and not taken; not the socket. */
 void vhost_io_fini(struct vhost_io *);
 /*
  * Read on until a message is whole (*complete) or there is nothing more to read. Returns NULL, or
@@ -55,7 +58,7 @@ const char *vhost_io_request(
 const char *vhost_io_flush(struct vhost_io *);
 /* The reason for a peer that hung up without reading what it was sent. */
 const char *vhost_io_gone(const struct vhost_io *);
-/* Done with the message: descriptors nobody took are closed. */
+/* Done with the message: descriptors nobody took are discarded. */
 void vhost_io_next(struct vhost_io *);
 
 static inline bool vhost_io_blocked(const struct vhost_io *io)

@@ -2,6 +2,14 @@
 /* Front-ends that lie, trickle, do not read, or die: every refusal, death at every byte. */
 #include "port/vhost_rig.h"
 
+#include <fcntl.h>
+#include <poll.h>
+
+#include "base/linger_rig.h"
+
+#define HANGS_IN  20 /* seconds: instead of for ever */
+#define LINGERING 40
+
 /* refusals */
 
 static const uint64_t queue_2 = 2, nofd_2 = 2 | VHOST_USER_VRING_NOFD,
@@ -87,7 +95,7 @@ static void refusals_end_the_session(void **state)
 		vhost_sim_hang_up(&r->fe);
 		assert_int_equal(maps_of_guest(), 1);
 		connect_to(r);
-		assert_int_equal(fds_open(), fds);
+		fds_become(fds);
 	}
 }
 
@@ -100,7 +108,7 @@ static void ring_2_with_descriptors(void **state)
 	fds = fds_open();
 	for (uint32_t q = VHOST_USER_SET_VRING_KICK; q <= VHOST_USER_SET_VRING_ERR; q++)
 		assert_int_equal(ask_fds(r, q, &queue_2, 8, r->fe.kick, 1), 1);
-	assert_int_equal(fds_open(), fds);
+	fds_become(fds);
 }
 
 static void descriptors_too_many(void **state)
@@ -122,7 +130,7 @@ static void descriptors_too_many(void **state)
 		while (m.hdr.size < 40 && vhost_user_check(&m, 0) && vhost_user_check(&m, 1))
 			m.hdr.size++;
 		assert_int_equal(ask_fds(r, q, zero, m.hdr.size, nine, 8), 1);
-		assert_int_equal(fds_open(), fds);
+		fds_become(fds);
 	}
 	silent(r);
 }
@@ -148,7 +156,7 @@ static void more_descriptors_than_fit(void **state)
 	spin(r);
 	answer = reply(r, VHOST_USER_SET_MEM_TABLE);
 	assert_int_equal(answer.u.u64, 1);
-	assert_int_equal(fds_open(), fds);
+	fds_become(fds);
 	assert_int_equal(maps_of_guest(), 1);
 }
 
@@ -156,22 +164,75 @@ static void wild_descriptors_for_signals(void **state)
 {
 	struct rig *r = *state;
 	uint64_t arg = 0;
-	int p[2];
+	int p[2], sv[2];
 	unsigned fds;
 
 	steps(r, 0, VHOST_SIM_PROTOCOL);
 	assert_int_equal(pipe(p), 0);
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, sv), 0);
 	fds = fds_open();
 	for (uint32_t q = VHOST_USER_SET_VRING_KICK; q <= VHOST_USER_SET_VRING_ERR; q++) {
 		assert_int_equal(ask_fds(r, q, &arg, 8, &r->fe.memfd, 1), 1);
 		assert_int_equal(ask_fds(r, q, &arg, 8, &p[1], 1), 1);
 		assert_int_equal(ask_fds(r, q, &arg, 8, &r->loop.epfd, 1), 1);
 	}
-	assert_int_equal(ask_fds(r, VHOST_USER_SET_VRING_KICK, &arg, 8, &r->fe.fd, 1), 1);
+	assert_int_equal(ask_fds(r, VHOST_USER_SET_VRING_KICK, &arg, 8, &sv[0], 1), 1);
 	assert_int_equal(ask_fds(r, VHOST_USER_SET_BACKEND_REQ_FD, NULL, 0, &p[0], 1), 1);
-	assert_int_equal(fds_open(), fds);
+	fds_become(fds);
 	close(p[0]);
 	close(p[1]);
+	close(sv[0]);
+	close(sv[1]);
+}
+
+/* The flags and the count of an eventfd are shared with who gave it. */
+static void full_signals_that_would_block(void **state)
+{
+	struct rig *r = *state;
+	const uint64_t full = UINT64_MAX - 1;
+
+	steps(r, 0, VHOST_SIM_ENABLE1);
+	if (!evfd_is_safe(&r->loop.evfd)) {
+		printf("no asynchronous I/O here (fs.aio-max-nr?)\n");
+		skip();
+	}
+	for (unsigned q = 0; q < VDEV_QUEUES; q++) {
+		signalled(r->fe.call[q]);
+		assert_int_equal(write(r->fe.call[q], &full, sizeof(full)), sizeof(full));
+		assert_int_equal(fcntl(r->fe.call[q], F_SETFL, 0), 0);
+	}
+	alarm(HANGS_IN);
+	for (uint8_t i = 0; i < 4; i++) {
+		transmit(r, i);
+		receive(r, i);
+	}
+	alarm(0);
+	assert_true(signalled(r->fe.call[VDEV_TX]));
+	assert_true(signalled(r->fe.call[VDEV_RX]));
+}
+
+/* Each is refused and its close() waits; so many of them end the session. */
+static void descriptors_that_take_long_to_close(void **state)
+{
+	struct rig *r = *state;
+	int reader[LINGERING], n;
+	uint64_t arg = 0;
+
+	steps(r, 0, VHOST_SIM_PROTOCOL);
+	alarm(HANGS_IN);
+	for (n = 0; n < LINGERING && vhost_be_connected(r->port); n++) {
+		int fd = lingering(&reader[n]);
+
+		assert_int_equal(
+			vhost_sim_send(&r->fe, VHOST_USER_SET_VRING_CALL, ACK, &arg, 8, &fd, 1), 0);
+		close(fd);
+		spin(r);
+	}
+	assert_true(n > 8 && n < LINGERING);
+	assert_non_null(strstr(vhost_be_last_end(r->port), "long to close"));
+	while (n--)
+		close(reader[n]);
+	alarm(0);
 }
 
 static void headers_that_end_the_session(void **state)
@@ -238,7 +299,7 @@ static void descriptors_lost_on_the_way(void **state)
 		assert_int_equal(sendmsg(r->fe.fd, &mh, 0), sizeof(table));
 		spin(r);
 		assert_int_equal(reply(r, VHOST_USER_SET_MEM_TABLE).u.u64, n > 8);
-		assert_int_equal(fds_open(), fds);
+		fds_become(fds);
 	}
 }
 
@@ -266,7 +327,7 @@ static void death_at_every_byte(void **state)
 		assert_false(r->port->link);
 		assert_int_equal(vhost_be_vdev(r->port)->mem.n, 0);
 		assert_int_equal(maps_of_guest(), 1);
-		assert_int_equal(fds_open(), fds - 2);
+		fds_become(fds - 2);
 		vhost_be_free(r->port);
 		connect_to(r);
 		if (at < m.len) {
@@ -344,6 +405,8 @@ int main(void)
 		T(more_descriptors_than_fit),
 		T(descriptors_lost_on_the_way),
 		T(wild_descriptors_for_signals),
+		T(full_signals_that_would_block),
+		T(descriptors_that_take_long_to_close),
 		T(headers_that_end_the_session),
 		T(base_of_no_queue),
 		T(death_at_every_byte),

@@ -21,8 +21,6 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
-#include <stdio.h>
 #include <unistd.h>
 
 #define BIT(n) (UINT64_C(1) << (n))
@@ -49,55 +47,30 @@ typedef const char *handler(struct vhost_be *, struct vhost_user_msg *);
 
 /* descriptors that carry notifications */
 
-enum signal_kind { SIGNAL_BAD, SIGNAL_EVENTFD, SIGNAL_SOCKET };
-
-/*
- * A peer may hand us any file, and writing to, or watching, one that a process serves (FUSE) could
- * block us for ever. So only eventfds and sockets are let in. The name is asked first: that is the
- * one question which no file system answers.
- */
-static enum signal_kind signal_kind(int fd)
-{
-	char proc[32], name[32] = "";
-	struct stat st;
-
-	snprintf(proc, sizeof(proc), "/proc/self/fd/%d", fd);
-	if (readlink(proc, name, sizeof(name) - 1) >= 0) {
-		if (!strcmp(name, "anon_inode:[eventfd]"))
-			return SIGNAL_EVENTFD;
-		return strncmp(name, "socket:[", 8) ? SIGNAL_BAD : SIGNAL_SOCKET;
-	}
-	if (fstat(fd, &st))
-		return SIGNAL_BAD;
-	if (S_ISSOCK(st.st_mode))
-		return SIGNAL_SOCKET;
-	return st.st_mode & S_IFMT ? SIGNAL_BAD : SIGNAL_EVENTFD;
-}
-
-/*
- * A full one means that a notification is pending already; a closed one, that nobody cares. An
- * eventfd blocks only for a peer that fills it and makes it blocking again after we did not.
- */
-static void signal_send(int fd, bool is_socket)
+static void signal_send(struct vhost_be *be, int fd, bool is_socket)
 {
 	uint64_t one = 1;
 	ssize_t n;
 
 	if (fd < 0)
 		return;
+	if (!is_socket) {
+		evfd_signal(&be->dev.port.loop->evfd, fd);
+		return;
+	}
+	/* A full one means that a notification is pending already; a closed one, that nobody cares. */
 	do {
-		n = is_socket ? send(fd, &one, sizeof(one), MSG_DONTWAIT | MSG_NOSIGNAL)
-			      : write(fd, &one, sizeof(one));
+		n = send(fd, &one, sizeof(one), MSG_DONTWAIT | MSG_NOSIGNAL);
 	} while (n < 0 && errno == EINTR);
 }
 
 /* Put a descriptor, or -1, in the place of another. */
-static void signal_replace(int *place, bool *is_socket, int fd)
+static void signal_replace(struct vhost_be *be, int *place, bool *is_socket, int fd)
 {
 	if (*place >= 0)
-		close(*place);
+		discard_fd(&be->conn.odd, *place);
 	*place = fd;
-	*is_socket = fd >= 0 && signal_kind(fd) == SIGNAL_SOCKET;
+	*is_socket = fd >= 0 && fd_kind(fd) == FD_SOCKET;
 }
 
 /* rings */
@@ -176,7 +149,7 @@ void vhost_req_poll(struct loop_timer *t)
 
 void vhost_req_notify(struct vhost_be *be, unsigned q)
 {
-	signal_send(be->ring[q].call_fd, be->ring[q].call_is_socket);
+	signal_send(be, be->ring[q].call_fd, be->ring[q].call_is_socket);
 }
 
 /* [VIRTIO 1.2 2.1.2]: a device that needs a reset says so by a change of its configuration. */
@@ -184,7 +157,7 @@ void vhost_req_broke(struct vhost_be *be, unsigned q)
 {
 	struct vhost_user_hdr change = {BACKEND_CONFIG_CHANGE, VHOST_USER_VERSION, 0};
 
-	signal_send(be->ring[q].err_fd, be->ring[q].err_is_socket);
+	signal_send(be, be->ring[q].err_fd, be->ring[q].err_is_socket);
 	if (be->backend_fd < 0 || !(be->protocol & BIT(VHOST_USER_PROTOCOL_F_CONFIG)) ||
 		!(be->status & STATUS_DRIVER_OK))
 		return;
@@ -406,10 +379,10 @@ static const char *net_set_mtu(struct vhost_be *be, struct vhost_user_msg *m)
 static const char *set_backend_req_fd(struct vhost_be *be, struct vhost_user_msg *m)
 {
 	(void)m;
-	if (signal_kind(be->conn.io.fds[0]) != SIGNAL_SOCKET)
-		return "the back-end's channel is not a socket";
+	if (fd_kind(be->conn.io.fds[0]) != FD_SOCKET)
+		return "the back-end's channel is not a Unix socket";
 	if (be->backend_fd >= 0)
-		close(be->backend_fd);
+		discard_fd(&be->conn.odd, be->backend_fd);
 	be->backend_fd = vhost_io_take(&be->conn.io, 0);
 	return NULL;
 }
@@ -488,7 +461,7 @@ static const char *set_vring_kick(struct vhost_be *be, struct vhost_user_msg *m)
 	if (q >= VDEV_QUEUES)
 		return bad_queue;
 	r = &be->ring[q];
-	if (be->conn.io.nfds && signal_kind(be->conn.io.fds[0]) != SIGNAL_EVENTFD)
+	if (be->conn.io.nfds && fd_kind(be->conn.io.fds[0]) != FD_EVENTFD)
 		return "the kick descriptor is not an eventfd";
 	kick_drop(be, q);
 	if (!be->conn.io.nfds) {
@@ -513,22 +486,20 @@ static const char *set_vring_kick(struct vhost_be *be, struct vhost_user_msg *m)
 static const char *signal_get(
 	struct vhost_be *be, const struct vhost_user_msg *m, unsigned *q, int *fd)
 {
+	enum fd_kind kind;
+
 	*q = m->u.u64 & VHOST_USER_VRING_MASK;
 	*fd = -1;
 	if (*q >= VDEV_QUEUES)
 		return bad_queue;
 	if (!be->conn.io.nfds)
 		return NULL;
-	switch (signal_kind(be->conn.io.fds[0])) {
-	case SIGNAL_BAD:
-		return "the descriptor is neither an eventfd nor a socket";
-	case SIGNAL_EVENTFD:
-		if (fcntl(be->conn.io.fds[0], F_SETFL, O_NONBLOCK))
-			return "cannot make the descriptor non-blocking";
-		break;
-	case SIGNAL_SOCKET:
-		break;
-	}
+	kind = fd_kind(be->conn.io.fds[0]);
+	if (kind != FD_EVENTFD && kind != FD_SOCKET)
+		return "the descriptor is neither an eventfd nor a Unix socket";
+	/* for where evfd_signal() has to write */
+	if (kind == FD_EVENTFD && fcntl(be->conn.io.fds[0], F_SETFL, O_NONBLOCK))
+		return "cannot make the descriptor non-blocking";
 	*fd = vhost_io_take(&be->conn.io, 0);
 	return NULL;
 }
@@ -543,7 +514,7 @@ static const char *set_vring_call(struct vhost_be *be, struct vhost_user_msg *m)
 	if (reason)
 		return reason;
 	r = &be->ring[q];
-	signal_replace(&r->call_fd, &r->call_is_socket, fd);
+	signal_replace(be, &r->call_fd, &r->call_is_socket, fd);
 	/* A notification may have gone to the old one, or nowhere. One too many does no harm. */
 	if (be->dev.ring[q].started)
 		vhost_req_notify(be, q);
@@ -560,7 +531,7 @@ static const char *set_vring_err(struct vhost_be *be, struct vhost_user_msg *m)
 	if (reason)
 		return reason;
 	r = &be->ring[q];
-	signal_replace(&r->err_fd, &r->err_is_socket, fd);
+	signal_replace(be, &r->err_fd, &r->err_is_socket, fd);
 	return NULL;
 }
 
@@ -689,11 +660,11 @@ void vhost_req_forget(struct vhost_be *be)
 	gmem_init(&none);
 	memory_replace(be, &none);
 	for (unsigned q = 0; q < VDEV_QUEUES; q++) {
-		signal_replace(&be->ring[q].call_fd, &be->ring[q].call_is_socket, -1);
-		signal_replace(&be->ring[q].err_fd, &be->ring[q].err_is_socket, -1);
+		signal_replace(be, &be->ring[q].call_fd, &be->ring[q].call_is_socket, -1);
+		signal_replace(be, &be->ring[q].err_fd, &be->ring[q].err_is_socket, -1);
 	}
 	if (be->backend_fd >= 0)
-		close(be->backend_fd);
+		discard_fd(&be->conn.odd, be->backend_fd);
 	be->backend_fd = -1;
 	be->protocol = 0;
 	be->choosing = false;

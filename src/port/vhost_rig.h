@@ -12,7 +12,6 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include <dirent.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -20,6 +19,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/fds_rig.h"
 #include "port/vhost_be.h"
 #include "port/vhost_sim.h"
 
@@ -56,18 +56,6 @@ static inline void on_link(void *ctx, struct port *p)
 
 static const struct port_events events = {on_ready, on_room, on_link};
 static const struct vdev_config device = {.mac = {2, 0, 0, 0, 0, 7}, .mtu = 9000};
-
-static inline unsigned fds_open(void)
-{
-	DIR *d = opendir("/proc/self/fd");
-	unsigned n = 0;
-
-	assert_non_null(d);
-	while (readdir(d))
-		n++;
-	closedir(d);
-	return n;
-}
 
 static inline unsigned maps_of_guest(void)
 {
