@@ -116,6 +116,7 @@ static bool start(struct run *r, unsigned set, unsigned size, unsigned knobs)
 	r->v.broke = broke;
 	r->v.ctx = r;
 	r->features = vnet_features_close(vdrv_want(&r->v) & ~without[set % 8]);
+	r->features = vdrv_choose(&r->v, r->features, 1500);
 	all_up(r);
 	return true;
 }

@@ -60,10 +60,11 @@ static unsigned take(struct world *w)
 
 /* the driver */
 
-static int on_rings(void *ctx, uint64_t features, struct vhost_fe_ring ring[2])
+static int on_rings(void *ctx, uint64_t features, struct vhost_fe_ring ring[2], struct err *err)
 {
 	struct world *w = ctx;
 
+	(void)err;
 	must(features & VNET_BIT(VERSION_1));
 	must(w->granted == w->downs);
 	w->granted++;
@@ -99,7 +100,8 @@ static void on_call(void *ctx, unsigned queue)
 	must(queue < 2 && vhost_fe_up(w->fe));
 }
 
-static const struct vhost_fe_events events = {on_rings, on_up, on_down, on_call};
+static const struct vhost_fe_events events = {
+	.rings = on_rings, .up = on_up, .down = on_down, .call = on_call};
 
 /* both ends, and what is between them */
 

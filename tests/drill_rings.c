@@ -70,7 +70,7 @@ static int device_start(struct rings *r, uint32_t mtu, struct err *err)
 	vdev_init(&r->dev, "device", &dc, &r->loop, NULL);
 	r->dev.notify = note_call;
 	r->dev.ctx = r;
-	features = vdrv_want(&r->drv) & r->dev.offered;
+	features = vdrv_choose(&r->drv, vdrv_want(&r->drv) & r->dev.offered, mtu);
 	e = vdrv_rings(&r->drv, features, mtu, err);
 	if (!e)
 		e = gmem_add(&r->dev.mem, (uintptr_t)base, (uintptr_t)base, r->drv.chunks.len, base,

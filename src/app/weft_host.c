@@ -117,12 +117,12 @@ static int on_driver(struct weft_host *h, struct host_words *w, struct err *err)
 		config.memory = DRIVER_MEMORY;
 	if (w->conf.mtu) /* else the device's */
 		config.mtu = (uint16_t)w->conf.mtu;
-	if (w->has_mac)
-		memcpy(config.mac, w->conf.mac, 6);
+	if (!w->has_mac)
+		port_mac_of_name("", h->spec.name, w->conf.mac);
+	memcpy(config.mac, w->conf.mac, 6); /* the host's for good, whatever device comes */
 	r = vdrv_open(&h->driver, h->spec.name, &config, h->loop, NULL, err);
 	if (r)
 		return r;
-	memcpy(w->conf.mac, h->driver->mac, 6);
 	w->conf.pool = vdrv_pkts(h->driver);
 	w->conf.headroom = VNET_HDR_MAX;
 	r = make_stack(h, w, err);

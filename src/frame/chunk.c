@@ -18,6 +18,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -25,8 +26,6 @@
 #define TOP       (CHUNK_ORDERS - 1)
 #define TOP_PAGES (1u << TOP)
 #define BYTES_MAX (UINT64_C(1) << 32)
-
-enum { INNER, FREE, OUT, RESERVED };
 
 static uint32_t pages_of(const struct chunk_pool *p)
 {
@@ -40,7 +39,7 @@ static void list_push(struct chunk_pool *p, uint32_t page, unsigned order)
 	struct chunk *c = &p->meta[page];
 
 	c->order = (uint8_t)order;
-	c->state = FREE;
+	c->state = CHUNK_FREE;
 	c->prev = NONE;
 	c->next = p->free[order];
 	if (c->next != NONE)
@@ -83,10 +82,10 @@ static void give_back(struct chunk_pool *p, uint32_t page, unsigned order)
 	for (; order < TOP; order++) {
 		const uint32_t other = page ^ (1u << order);
 
-		if (p->meta[other].state != FREE || p->meta[other].order != order)
+		if (p->meta[other].state != CHUNK_FREE || p->meta[other].order != order)
 			break;
 		list_remove(p, other);
-		p->meta[page | other].state = INNER;
+		p->meta[page | other].state = CHUNK_INNER;
 		page &= other;
 	}
 	list_push(p, page, order);
@@ -155,6 +154,7 @@ int chunk_pool_init(struct chunk_pool *p, size_t bytes, struct err *err)
 	}
 	for (unsigned o = 0; o < CHUNK_ORDERS; o++)
 		p->free[o] = NONE;
+	p->returned = NONE;
 	for (uint32_t page = pages_of(p); page; page -= TOP_PAGES)
 		list_push(p, page - TOP_PAGES, TOP);
 	rand_init(&p->rand, 1);
@@ -182,11 +182,118 @@ uint8_t *chunk_pool_reserve(struct chunk_pool *p, size_t bytes)
 		return NULL;
 	for (uint32_t page = end - (uint32_t)n * TOP_PAGES; page < end; page += TOP_PAGES) {
 		list_remove(p, page);
-		p->meta[page].state = RESERVED;
+		p->meta[page].state = CHUNK_RESERVED;
 	}
 	p->reserved += (uint32_t)n * TOP_PAGES;
 	return p->base + (size_t)(pages_of(p) - p->reserved) * CHUNK_PAGE;
 }
+
+/* ---- parting with a peer ---- */
+
+static bool is_out(const struct chunk *c)
+{
+	return c->state == CHUNK_OUT || c->state == CHUNK_PRIVATE;
+}
+
+/* Pages [from, to) become the file's. */
+static int share_pages(struct chunk_pool *p, int fd, uint32_t from, uint32_t to)
+{
+	const size_t at = (size_t)from * CHUNK_PAGE, len = (size_t)(to - from) * CHUNK_PAGE;
+	void *m = mmap(
+		p->base + at, len, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, (off_t)at);
+
+	return m == MAP_FAILED ? -errno : 0;
+}
+
+/* Pages [from, to), whole chunks that are out, become a private copy, in one step. */
+static int part_pages(struct chunk_pool *p, uint32_t from, uint32_t to)
+{
+	const size_t len = (size_t)(to - from) * CHUNK_PAGE;
+	uint8_t *at = p->base + (size_t)from * CHUNK_PAGE;
+	void *copy = mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	if (copy == MAP_FAILED)
+		return -errno;
+	memcpy(copy, at, len);
+	if (mremap(copy, len, len, MREMAP_MAYMOVE | MREMAP_FIXED, at) == MAP_FAILED) {
+		const int error = -errno;
+
+		munmap(copy, len);
+		return error;
+	}
+	for (uint32_t page = from; page < to; page += 1u << p->meta[page].order) {
+		p->meta[page].state = CHUNK_PRIVATE;
+		p->private ++;
+	}
+	return 0;
+}
+
+/* The end of the run of chunks, from `page` on, that are in the same way out, or are not. */
+static uint32_t run_end(const struct chunk_pool *p, uint32_t page)
+{
+	const struct chunk *first = &p->meta[page];
+
+	while (page < pages_of(p)) {
+		const struct chunk *c = &p->meta[page];
+
+		if (c->state != first->state && (is_out(c) || is_out(first)))
+			break;
+		page += 1u << c->order;
+	}
+	return page;
+}
+
+static int renew_pages(struct chunk_pool *p, int fd)
+{
+	uint32_t end;
+	int r = 0;
+
+	for (uint32_t page = 0; page < pages_of(p) && !r; page = end) {
+		end = run_end(p, page);
+		if (p->meta[page].state == CHUNK_OUT)
+			r = part_pages(p, page, end);
+		else if (p->meta[page].state != CHUNK_PRIVATE)
+			r = share_pages(p, fd, page, end);
+	}
+	return r;
+}
+
+int chunk_pool_renew(struct chunk_pool *p, struct err *err)
+{
+	int fd = memory_open(p->len, err), r;
+
+	if (fd < 0)
+		return fd;
+	r = renew_pages(p, fd);
+	if (!r && dup3(fd, p->fd, O_CLOEXEC) < 0)
+		r = -errno;
+	close(fd);
+	if (r)
+		return err_set(
+			err, -r, "packet memory: renewing %zu bytes: %s", p->len, strerror(-r));
+	while (p->returned != NONE) {
+		const uint32_t page = p->returned;
+
+		p->returned = p->meta[page].next;
+		give_back(p, page, p->meta[page].order);
+	}
+	return 0;
+}
+
+void chunk_pool_mend(struct chunk_pool *p)
+{
+	while (p->returned != NONE) {
+		const uint32_t page = p->returned;
+		const struct chunk *c = &p->meta[page];
+
+		if (share_pages(p, p->fd, page, page + (1u << c->order)))
+			return; /* the next renewal will do it */
+		p->returned = c->next;
+		give_back(p, page, c->order);
+	}
+}
+
+/* ---- chunks ---- */
 
 static bool refused(struct chunk_pool *p, unsigned order)
 {
@@ -203,7 +310,7 @@ struct chunk *chunk_get(struct chunk_pool *p, unsigned order)
 		if (page != NONE) {
 			struct chunk *c = &p->meta[page];
 
-			c->state = OUT;
+			c->state = CHUNK_OUT;
 			c->order = (uint8_t)order;
 			c->refs = 1;
 			p->live++;
@@ -221,10 +328,17 @@ struct chunk *chunk_get(struct chunk_pool *p, unsigned order)
 
 void chunk_put(struct chunk_pool *p, struct chunk *c)
 {
-	assert(c->state == OUT && c->refs);
+	assert(is_out(c) && c->refs);
 	if (--c->refs)
 		return;
 	p->live--;
+	if (c->state == CHUNK_PRIVATE) {
+		p->private --;
+		c->state = CHUNK_RETURNED;
+		c->next = p->returned;
+		p->returned = (uint32_t)(c - p->meta);
+		return;
+	}
 	give_back(p, (uint32_t)(c - p->meta), c->order);
 }
 
@@ -233,7 +347,7 @@ static struct chunk *owner(const struct chunk_pool *p, uint32_t page)
 {
 	struct chunk *c = &p->meta[page];
 
-	for (unsigned o = 1; o < CHUNK_ORDERS && c->state == INNER; o++)
+	for (unsigned o = 1; o < CHUNK_ORDERS && c->state == CHUNK_INNER; o++)
 		c = &p->meta[page >> o << o];
 	return c;
 }
@@ -248,7 +362,7 @@ struct chunk *chunk_of(const struct chunk_pool *p, const void *ptr, size_t len)
 		return NULL;
 	c = owner(p, (uint32_t)(at / CHUNK_PAGE));
 	from = (uintptr_t)(c - p->meta) * CHUNK_PAGE;
-	return c->state == OUT && len && len <= chunk_size(c) - (at - from) ? c : NULL;
+	return is_out(c) && len && len <= chunk_size(c) - (at - from) ? c : NULL;
 }
 
 /* ---- audits ---- */
@@ -258,7 +372,7 @@ uint64_t chunk_pool_refs(const struct chunk_pool *p)
 	uint64_t sum = 0;
 
 	for (uint32_t page = 0; page < pages_of(p); page++)
-		if (p->meta[page].state == OUT)
+		if (is_out(&p->meta[page]))
 			sum += p->meta[page].refs;
 	return sum;
 }
@@ -268,16 +382,18 @@ static const char *check_chunk(const struct chunk_pool *p, uint32_t page)
 	const struct chunk *c = &p->meta[page];
 	const uint32_t n = 1u << c->order, end = pages_of(p) - p->reserved;
 
-	if (c->state != FREE && c->state != OUT)
+	if (c->state != CHUNK_FREE && c->state != CHUNK_RETURNED && !is_out(c))
 		return "a page belongs to no chunk";
 	if (c->order > TOP || page % n || n > end - page)
 		return "a chunk's order does not fit its place";
 	for (uint32_t i = 1; i < n; i++)
-		if (c[i].state != INNER)
+		if (c[i].state != CHUNK_INNER)
 			return "two chunks overlap";
-	if (c->state == OUT)
+	if (c->state == CHUNK_RETURNED)
+		return c->refs ? "a chunk that came back has a reference" : NULL;
+	if (is_out(c))
 		return c->refs ? NULL : "a chunk is out without a reference";
-	if (c->order < TOP && p->meta[page ^ n].state == FREE &&
+	if (c->order < TOP && p->meta[page ^ n].state == CHUNK_FREE &&
 		p->meta[page ^ n].order == c->order)
 		return "two free halves were not joined";
 	return NULL;
@@ -293,7 +409,7 @@ static const char *check_list(const struct chunk_pool *p, unsigned order, uint32
 
 		if (!n--)
 			return "a free list has more than the free chunks of its order";
-		if (page >= pages_of(p) || c->state != FREE || c->order != order)
+		if (page >= pages_of(p) || c->state != CHUNK_FREE || c->order != order)
 			return "a free list has a chunk that is not free or of another order";
 		if (c->prev != before)
 			return "a free list's links contradict each other";
@@ -313,9 +429,9 @@ const char *chunk_pool_check(const struct chunk_pool *p)
 		why = check_chunk(p, page);
 		if (why)
 			return why;
-		if (c->state == OUT)
+		if (is_out(c))
 			live++;
-		else
+		else if (c->state == CHUNK_FREE)
 			nfree[c->order]++;
 		page += 1u << c->order;
 	}
@@ -348,6 +464,8 @@ void page_frag_fini(struct page_frag *f)
 /* See to it that there are `n` bytes at the offset. */
 static bool frag_room(struct page_frag *f, uint32_t n)
 {
+	if (f->chunk && chunk_is_private(f->chunk))
+		page_frag_fini(f); /* what is cut from it no device would see */
 	if (f->chunk && f->chunk->refs == 1 && f->offset) {
 		f->offset = 0; /* all buffers have come back */
 		f->reused++;

@@ -9,6 +9,11 @@
  * what Linux does for tun and macvtap (S3). `refuse_permille` makes that happen on purpose, for
  * tests and experiments.
  *
+ * Whom the memory was shared with keeps what is mapped there. So chunk_pool_renew() goes on in a new
+ * memfd, at the same addresses: what is written from then on the old peer does not see, and what it
+ * could see the next one does not. Chunks that are out at that time keep their bytes in private memory
+ * until they come back.
+ *
  * References: every posted buffer holds one, every fragment of a packet holds one, a packet's head
  * holds one, a page_frag that is cutting buffers from a chunk holds one. chunk_pool_refs() tells
  * the sum; chunk_pool_live() must be 0 at chunk_pool_fini.
@@ -27,10 +32,19 @@
 #define CHUNK_ORDERS 5 /* 0 .. 4: 4, 8, 16, 32, 64 KiB */
 #define CHUNK_MAX    (CHUNK_PAGE << (CHUNK_ORDERS - 1))
 
+enum chunk_state {
+	CHUNK_INNER, /* of a page: not a chunk's first */
+	CHUNK_FREE,
+	CHUNK_OUT,
+	CHUNK_PRIVATE,  /* out, and the memory is not in the memfd: no device sees it */
+	CHUNK_RETURNED, /* was private; free once its memory is shared again */
+	CHUNK_RESERVED,
+};
+
 struct chunk {
 	uint32_t refs;
 	uint8_t order;
-	uint8_t state;       /* the pool's */
+	uint8_t state;       /* enum chunk_state; the pool's */
 	uint32_t next, prev; /* free list, page numbers; the pool's */
 };
 
@@ -41,6 +55,8 @@ struct chunk_pool {
 	struct chunk *meta;          /* one per page; a chunk's is its first page's */
 	uint32_t free[CHUNK_ORDERS]; /* heads of the free lists */
 	uint32_t live;               /* chunks out */
+	uint32_t private;            /* of them: that no device sees */
+	uint32_t returned;           /* head of the list of those that wait for chunk_pool_mend */
 	uint32_t reserved;           /* pages at the end that are no chunks: chunk_pool_reserve */
 	/* fault injection: refuse an order (> 0, or all with refuse_all) this often, of 1000 */
 	unsigned refuse_permille;
@@ -66,6 +82,26 @@ static inline uint32_t chunk_pool_live(const struct chunk_pool *p)
  * has not that much.
  */
 uint8_t *chunk_pool_reserve(struct chunk_pool *, size_t bytes);
+
+/*
+ * The memory's bytes part with all that it was shared with: a new memfd, under the same number and at
+ * the same addresses, all zero but for the chunks that are out. Those keep their bytes, but become
+ * private: a device can neither read nor write them. 0, or -errno with the reason: then nothing is lost
+ * here, and the memory may not be shared before it succeeds. System calls: between sessions only.
+ */
+int chunk_pool_renew(struct chunk_pool *, struct err *);
+/* Private chunks that have come back become free: a system call for each. */
+void chunk_pool_mend(struct chunk_pool *);
+/* There are such. */
+static inline bool chunk_pool_torn(const struct chunk_pool *p)
+{
+	return p->returned != UINT32_MAX;
+}
+
+static inline bool chunk_is_private(const struct chunk *c)
+{
+	return c->state == CHUNK_PRIVATE;
+}
 
 /*
  * A chunk with one reference: of `order` or the highest below it that can be had; NULL: none. Never

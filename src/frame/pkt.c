@@ -174,6 +174,18 @@ void pkt_set_account(struct pkt *p, struct pkt_account *account)
 	account->outstanding++;
 }
 
+void pkt_move_account(struct pkt *from, struct pkt *to)
+{
+	struct pkt_account *account = from->account;
+
+	if (!account)
+		return;
+	pkt_set_account(to, account);
+	account->outstanding_bytes -= from->truesize;
+	account->outstanding--;
+	from->account = NULL;
+}
+
 /* ---- fragments ---- */
 
 static struct pkt *chain_last(struct pkt *p)

@@ -91,6 +91,8 @@ struct pkt *pkt_new(struct pkt_pool *, uint32_t room, uint32_t len);
 void pkt_free(struct pkt *);
 /* Charges it, with what is added later, until pkt_free. A packet has one account at most. */
 void pkt_set_account(struct pkt *, struct pkt_account *);
+/* A copy stands in for the packet: the account waits for it instead, and is not told. */
+void pkt_move_account(struct pkt *from, struct pkt *to);
 
 /*
  * Add `len` > 0 bytes at `data` of `chunk`, whose reference moves to the packet, charging `cap`. With

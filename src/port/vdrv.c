@@ -22,6 +22,7 @@
 #define MTU_DEFAULT  1500
 #define MEMORY_MIN   ((size_t)1 << 20)
 #define HEADROOM_MAX (CHUNK_PAGE / 2 - 1)
+#define CHAIN_RING   4                /* two chunks of 64 KiB, and the header apart */
 #define COPY_MAX     (CHUNK_PAGE / 2) /* it and a header lie in the first page of a buffer */
 
 void vdrv_config_init(struct vdrv_config *c)
@@ -94,26 +95,63 @@ static unsigned host_accepts(uint64_t features)
 	return accepts;
 }
 
-/*
- * Super-packets towards us need buffers for 64 KiB: a mergeable ring that cannot have them does
- * without.
- */
+/* With an address of our own we do not agree on the device's. [VIRTIO 1.2 5.1.5] */
 uint64_t vdrv_want(const struct vdrv *v)
 {
-	const struct vdrv_config *c = &v->config;
-	uint64_t want = vnet_features_close(vnet_features_all() & ~c->off);
-	uint32_t mtu = c->mtu ? c->mtu : MTU_DEFAULT, len = CHUNK_PAGE;
+	const uint64_t off = v->config.off | (eth_u48(v->config.mac) ? VNET_BIT(MAC) : 0);
+
+	return vnet_features_close(vnet_features_all() & ~off);
+}
+
+/* Bytes of packets that a full receive ring holds, at the least. */
+static uint64_t ring_holds(const struct vdrv_config *c, uint32_t mtu)
+{
+	uint32_t len = CHUNK_PAGE;
 
 	if (c->rxbuf == VDRV_RXBUF_MTU)
 		len = ETH_HLEN + VLAN_HLEN + MTU_DEFAULT;
-	if (c->rxbuf == VDRV_RXBUF_MTU_HDR)
+	if (c->rxbuf == VDRV_RXBUF_MTU_HDR && ETH_HLEN + VLAN_HLEN + mtu < len)
 		len = ETH_HLEN + VLAN_HLEN + mtu;
-	if (len > CHUNK_PAGE)
-		len = CHUNK_PAGE;
-	if ((want & VNET_BIT(MRG_RXBUF)) && (uint64_t)len * c->ring_size < FRAME_MAX + VNET_HDR_MAX)
-		want &= ~(VNET_BIT(GUEST_TSO4) | VNET_BIT(GUEST_TSO6) | VNET_BIT(GUEST_ECN) |
-			  VNET_BIT(GUEST_USO4) | VNET_BIT(GUEST_USO6));
-	return vnet_features_close(want);
+	return (uint64_t)len * c->ring_size;
+}
+
+/*
+ * Super-packets towards us need buffers for 64 KiB in all, or, where each is one chain, a ring that is
+ * long enough for it: a ring that cannot have them does without. With mergeable buffers that depends on
+ * the device's MTU, which may be read before features are agreed on for just such a reason.
+ * [VIRTIO 1.2 3.1.1, 5.1.6.3.1]
+ */
+uint64_t vdrv_choose(const struct vdrv *v, uint64_t features, uint32_t mtu)
+{
+	const struct vdrv_config *c = &v->config;
+	bool fits = c->ring_size >= CHAIN_RING;
+
+	mtu = c->mtu ? c->mtu : mtu ? mtu : MTU_DEFAULT;
+	if (features & VNET_BIT(MRG_RXBUF))
+		fits = ring_holds(c, mtu) >= FRAME_MAX + VNET_HDR_MAX;
+	if (!fits)
+		features &= ~(VNET_BIT(GUEST_TSO4) | VNET_BIT(GUEST_TSO6) | VNET_BIT(GUEST_ECN) |
+			      VNET_BIT(GUEST_USO4) | VNET_BIT(GUEST_USO6));
+	return vnet_features_close(features);
+}
+
+/* The next device shall not see what this one could, nor this one what comes then. */
+static int memory_part(struct vdrv *v, struct err *err)
+{
+	int rc = 0;
+
+	page_frag_fini(&v->pkts.heads);
+	if (v->shared)
+		rc = chunk_pool_renew(&v->chunks, err);
+	v->shared = rc != 0;
+	return rc;
+}
+
+static void vdrv_mend(struct loop_task *t)
+{
+	struct vdrv *v = (struct vdrv *)(void *)((char *)t - offsetof(struct vdrv, mend_task));
+
+	chunk_pool_mend(&v->chunks);
 }
 
 static void rings_reset(struct vdrv *v)
@@ -132,6 +170,9 @@ int vdrv_rings(struct vdrv *v, uint64_t features, uint32_t mtu, struct err *err)
 	int rc;
 
 	vdrv_down(v);
+	rc = memory_part(v, err);
+	if (rc)
+		return rc;
 	v->features = features;
 	v->hdr_len = vnet_hdr_len(features);
 	v->mrg = features & VNET_BIT(MRG_RXBUF);
@@ -150,7 +191,7 @@ int vdrv_rings(struct vdrv *v, uint64_t features, uint32_t mtu, struct err *err)
 	rc = vdrv_buf_setup(v, err);
 	if (rc)
 		return rc;
-	v->ringed = true;
+	v->ringed = v->shared = true;
 	vdrv_refill(v);
 	return 0;
 }
@@ -164,7 +205,7 @@ void vdrv_up(struct vdrv *v)
 	port_ready(&v->port.q); /* buffers may have been used already */
 }
 
-void vdrv_down(struct vdrv *v)
+static void vdrv_stop(struct vdrv *v)
 {
 	v->live = v->ringed = false;
 	v->broken = NULL;
@@ -173,6 +214,15 @@ void vdrv_down(struct vdrv *v)
 	vdrv_buf_detach(v);
 	vdrv_tx_detach(v);
 	port_set_link(&v->port, false);
+}
+
+void vdrv_down(struct vdrv *v)
+{
+	struct err err;
+
+	vdrv_stop(v);
+	if (memory_part(v, &err)) /* and is tried again before it is shared again */
+		log_say(v->port.log, LOG_WARN, v->port.name, "%s", err.text);
 }
 
 void vdrv_call(struct vdrv *v, unsigned queue)
@@ -198,8 +248,9 @@ static void vdrv_close(struct port *p)
 	p->events = NULL;
 	if (v->close)
 		v->close(v->ctx);
-	vdrv_down(v);
+	vdrv_stop(v);
 	loop_undefer(p->loop, &v->tx.done);
+	loop_undefer(p->loop, &v->mend_task);
 }
 
 static const struct port_ops vdrv_ops = {
@@ -223,6 +274,9 @@ static int config_check(const struct vdrv_config *c, struct err *err)
 	if (c->mtu && c->mtu < ETH_MTU_MIN)
 		return err_set(
 			err, EINVAL, "MTU %u: must be %u to %u", c->mtu, ETH_MTU_MIN, ETH_MTU_MAX);
+	if (eth_is_multicast(c->mac))
+		return err_set(err, EINVAL,
+			"the address %02x:...: must be a station's, not a group's", c->mac[0]);
 	if (c->memory < MEMORY_MIN)
 		return err_set(err, EINVAL, "memory of %zu bytes: must be %zu or more", c->memory,
 			MEMORY_MIN);
@@ -297,7 +351,9 @@ int vdrv_init(struct vdrv *v, const char *name, const struct vdrv_config *c, str
 	v->config.path = NULL;
 	v->keep = (struct keep_rule){.order = c->order, .headroom = c->headroom};
 	v->broke_task.run = vdrv_broke;
+	v->mend_task.run = vdrv_mend;
 	v->tx.done.run = vdrv_tx_done;
+	STAILQ_INIT(&v->tx.used);
 	STAILQ_INIT(&v->rx.back);
 	v->chunks.fd = -1;
 	rc = loop_timer_reserve(loop, &v->rx.retry, vdrv_buf_retry);

@@ -5,7 +5,9 @@
  *
  *	MERGE  one piece of a chunk each, cut one after the other: what is posted is the stride, so
  *	       that neighbours touch and can be joined again (S1) [T6]; the last one of a chunk gets the
- *	       rest, and its recorded capacity says so [T1]
+ *	       rest, and its recorded capacity says so [T1]. Not so with the fault of 2013: there every
+ *	       buffer is of 1518 bytes, as it was in the kernel then, which gave no rest away before the
+ *	       fault was mended; a full frame of MTU 1500 takes two buffers each time.
  *	SMALL  the same, for a whole frame
  *	BIG    a chain of whole chunks for a whole super-packet
  *
@@ -131,6 +133,7 @@ int vdrv_buf_setup(struct vdrv *v, struct err *err)
 	rx->need = v->hdr_len + VLAN_FRAME + datagram_max(v);
 	rx->header_apart = !v->mrg && !(v->features & (VNET_BIT(VERSION_1) | VNET_BIT(ANY_LAYOUT)));
 	rx->mode = v->mrg ? VDRV_MERGE : VDRV_SMALL;
+	rx->hole = !v->mrg || v->config.rxbuf != VDRV_RXBUF_MTU;
 	if (!v->mrg && (guest_gso(v->features) || line_up(rx->need) > CHUNK_PAGE)) {
 		rx->mode = VDRV_BIG;
 		return big_setup(v, err);
@@ -156,7 +159,7 @@ static inline bool buf_get(struct vdrv *v, uint32_t len, struct vdrv_spare *b)
 			return true;
 		chunk_put(&v->chunks, b->chunk);
 	}
-	b->data = page_frag_get(&rx->frag, len, true, &b->chunk, &b->cap);
+	b->data = page_frag_get(&rx->frag, len, rx->hole, &b->chunk, &b->cap);
 	return b->data;
 }
 
@@ -281,6 +284,8 @@ void vdrv_refill_check(struct vdrv *v)
 {
 	const struct vq_drv *vq = &v->vq[VDRV_RX];
 
+	if (unlikely(chunk_pool_torn(&v->chunks)))
+		loop_defer(v->port.loop, &v->mend_task);
 	if (vq->nfree > min_u32(REFILL_BATCH, vq->size) / 2 || v->rx.posted_bytes < v->rx.need)
 		vdrv_refill(v);
 }

@@ -60,6 +60,7 @@ struct vdrv_spare {
 struct vdrv_rx {
 	enum vdrv_rx_mode mode;
 	bool header_apart; /* a descriptor of its own for the header [VIRTIO 1.2 5.1.6.6] */
+	bool hole;         /* a chunk's last buffer gets what is left of it */
 	uint32_t need;     /* header and the longest packet that may come */
 	unsigned pages, page_order;
 	uint64_t avg; /* of frame lengths, fixed point; 0: none yet */
@@ -83,10 +84,12 @@ struct vdrv_tx {
 	uint8_t *slot;      /* shared: short frames behind their headers, by id */
 	uint32_t short_len; /* a frame up to this goes there; 0: none */
 	bool stopped;
-	bool want_room;      /* the port waits for room */
-	bool want_done;      /* an account waits */
-	unsigned stopped_at; /* chains out then */
-	unsigned accounts;   /* packets out that have one */
+	bool want_room;       /* the port waits for room */
+	bool want_done;       /* an account waits */
+	unsigned stopped_at;  /* chains out then */
+	unsigned accounts;    /* packets out that have one */
+	struct pkt_list used; /* of them: came back, to be completed */
+	bool completing;
 	struct loop_task done;
 };
 
@@ -106,20 +109,22 @@ struct vdrv {
 	uint32_t mtu;
 	bool ringed; /* buffers may be posted */
 	bool live;   /* up and whole */
+	bool shared; /* the pool's memory, with a device that it must part with */
 	const char *broken;
 
 	struct vdrv_rx rx;
 	struct vdrv_tx tx;
 	struct vdrv_counters n;
-	struct loop_task broke_task;
+	struct loop_task broke_task, mend_task;
 
 	/* the session's: carry a kick; the device broke a ring (from the loop, once) */
 	void (*kick)(void *ctx, unsigned queue);
 	void (*broke)(void *ctx, const char *reason);
 	void (*close)(void *ctx); /* no event from now on; NULL: nothing to do */
 	void *ctx;
-	void *session; /* a vhost_fe, with vdrv_open */
-	bool own_mac;  /* configured, not the device's */
+	void *session;       /* a vhost_fe, with vdrv_open */
+	bool own_mac;        /* configured, not the device's */
+	uint8_t name_mac[6]; /* ours if neither */
 };
 
 static inline struct vdrv *vdrv_of(struct portq *q)
@@ -138,11 +143,15 @@ int vdrv_init(struct vdrv *, const char *name, const struct vdrv_config *, struc
 void vdrv_fini(struct vdrv *);
 /* What to ask a device for. */
 uint64_t vdrv_want(const struct vdrv *);
+/* Of the features on offer those to agree on, once the device's MTU is known; 0: it does not say. */
+uint64_t vdrv_choose(const struct vdrv *, uint64_t features, uint32_t mtu);
 /* Set the rings up for these features and post receive buffers. mtu: the device's, 0 if not told.
- * -EINVAL: no packet of that MTU fits into the ring, or virtio has no such MTU. */
+ * -EINVAL: no packet of that MTU fits into the ring, or virtio has no such MTU; else the memory could
+ * not be parted from the last device. */
 int vdrv_rings(struct vdrv *, uint64_t features, uint32_t mtu, struct err *);
 void vdrv_up(struct vdrv *);   /* the caller kicks both queues */
-void vdrv_down(struct vdrv *); /* the device has stopped: everything comes back */
+void vdrv_down(struct vdrv *); /* the device has stopped: everything comes back, and the
+				  memory parts with it */
 void vdrv_call(struct vdrv *, unsigned queue);
 void vdrv_break(struct vdrv *, const char *reason);
 void vdrv_kick(struct vdrv *, unsigned queue);

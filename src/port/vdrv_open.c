@@ -12,16 +12,43 @@
 #include "port/vdrv_int.h"
 #include "port/vhost_fe.h"
 
-static int on_rings(void *ctx, uint64_t features, struct vhost_fe_ring ring[2])
+static uint64_t on_choose(void *ctx, uint64_t features)
 {
 	struct vdrv *v = ctx;
-	struct err err;
-	int rc = vdrv_rings(v, features, vhost_fe_mtu(v->session), &err);
 
-	if (rc) {
-		log_say(v->port.log, LOG_WARN, v->port.name, "%s", err.text);
+	return vdrv_choose(v, features, vhost_fe_mtu(v->session));
+}
+
+/*
+ * The device's address, if it has one and none was configured; else our own: not that of the device
+ * before. [VIRTIO 1.2 5.1.5]
+ */
+static int take_mac(struct vdrv *v, struct err *err)
+{
+	uint8_t mac[6];
+
+	if (v->own_mac)
+		return 0;
+	if (!vhost_fe_mac(v->session, mac))
+		memcpy(mac, v->name_mac, sizeof(mac));
+	if (!eth_is_host(mac))
+		return err_set(err, EINVAL,
+			"the device's address %02x:%02x:%02x:%02x:%02x:%02x is no host's: it must "
+			"be neither zero nor of a group; mac= gives another",
+			mac[0], mac[1], mac[2], mac[3], mac[4], mac[5]);
+	memcpy(v->port.mac, mac, sizeof(mac));
+	return 0;
+}
+
+static int on_rings(void *ctx, uint64_t features, struct vhost_fe_ring ring[2], struct err *err)
+{
+	struct vdrv *v = ctx;
+	int rc = take_mac(v, err);
+
+	if (!rc)
+		rc = vdrv_rings(v, features, vhost_fe_mtu(v->session), err);
+	if (rc)
 		return rc;
-	}
 	for (unsigned i = 0; i < VDRV_QUEUES; i++) {
 		const struct vq_drv *vq = &v->vq[i];
 
@@ -33,8 +60,6 @@ static int on_rings(void *ctx, uint64_t features, struct vhost_fe_ring ring[2])
 			.used = vq->used,
 		};
 	}
-	if (!v->own_mac)
-		vhost_fe_mac(v->session, v->port.mac);
 	return 0;
 }
 
@@ -55,6 +80,7 @@ static void on_call(void *ctx, unsigned queue)
 }
 
 static const struct vhost_fe_events events = {
+	.choose = on_choose,
 	.rings = on_rings,
 	.up = on_up,
 	.down = on_down,
@@ -121,6 +147,7 @@ int vdrv_open(struct port **out, const char *name, const struct vdrv_config *c, 
 		memcpy(v->port.mac, c->mac, sizeof(v->port.mac));
 	else
 		port_mac_of_name("", name, v->port.mac);
+	memcpy(v->name_mac, v->port.mac, sizeof(v->name_mac));
 	rc = session_open(v, c, err);
 	if (rc) {
 		vdrv_fini(v);

@@ -9,9 +9,12 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "port/vdrv_int.h"
@@ -75,20 +78,27 @@ static int teardown(void **state)
 	return 0;
 }
 
-static void be_open(bool server, uint64_t off)
+static void be_open_as(const uint8_t mac[6], uint32_t mtu, bool server, uint64_t off)
 {
 	struct vhost_be_config c = {
 		.path = rig.path,
 		.server = server,
 		.mode = 0600,
 		.group = (gid_t)-1,
-		.dev = {.mac = {2, 0, 0, 0, 0, 7}, .mtu = 9000, .off = off},
+		.dev = {.mtu = mtu, .off = off},
 	};
 	struct err err;
+
+	memcpy(c.dev.mac, mac, 6);
 
 	if (vhost_be_open(&rig.be, "vm", &c, &rig.loop, NULL, &err))
 		fail_msg("%s", err.text);
 	rig.be->events = &events;
+}
+
+static void be_open(bool server, uint64_t off)
+{
+	be_open_as((const uint8_t[6]){2, 0, 0, 0, 0, 7}, 9000, server, off);
 }
 
 static void be_free(void)
@@ -261,6 +271,199 @@ static void lies_end_the_session(void **state)
 	traffic(200, 9);
 }
 
+/* What the pool's memory looks like to whoever was given it. */
+static uint8_t *peer_map(void)
+{
+	const struct chunk_pool *p = vdrv_chunks(rig.drv);
+	uint8_t *m = mmap(NULL, p->len, PROT_READ | PROT_WRITE, MAP_SHARED, p->fd, 0);
+
+	assert_ptr_not_equal(m, MAP_FAILED);
+	return m;
+}
+
+static bool peer_sees(const uint8_t *peer, uint8_t tag)
+{
+	uint8_t what[200];
+
+	memset(what, tag, sizeof(what));
+	return memmem(peer, vdrv_chunks(rig.drv)->len, what, sizeof(what));
+}
+
+static struct pkt *packet(uint32_t len, uint8_t tag)
+{
+	struct pkt *p = pkt_new(vdrv_pkts(rig.drv), 16, len);
+
+	assert_non_null(p);
+	memset(p->head, tag, len);
+	p->head[0] = p->head[6] = 2;
+	return p;
+}
+
+/* One of the driver's goes out and arrives as it is. */
+static void arrives(struct pkt *p, uint8_t tag)
+{
+	static uint8_t flat[FRAME_MAX];
+	uint32_t len = p->len;
+
+	assert_int_equal(vdrv_send(rig.drv, &p, 1), 1);
+	vdrv_flush(rig.drv);
+	spin();
+	assert_int_equal(port_pull(&rig.be->q, &rig.burst, 64), 1);
+	assert_int_equal(frame_len(rig.burst.f), len);
+	frame_copy(rig.burst.f, 0, len, &(struct iovec){flat, len}, 1, 0);
+	for (uint32_t i = 14; i < len; i++)
+		assert_int_equal(flat[i], tag);
+	port_settle(&rig.be->q, &rig.burst, 1);
+}
+
+static struct pkt *receive(uint32_t len, uint8_t tag)
+{
+	static uint8_t data[FRAME_ROOM + 9014];
+	struct frame f = {.head = data + FRAME_ROOM, .head_len = (uint16_t)len};
+	struct pkt *p;
+
+	memset(f.head, tag, len);
+	assert_int_equal(rig.be->ops->push(&rig.be->q, &f, 1), 1);
+	rig.be->ops->flush(&rig.be->q);
+	spin();
+	assert_int_equal(vdrv_receive(rig.drv, &p, 1), 1);
+	assert_int_equal(p->len, len);
+	return p;
+}
+
+/*
+ * A back-end that was left keeps what it has mapped: it sees no byte of the next session, and spoils
+ * none. The next one sees no byte of the first. Packets that the owner holds over the change stay whole,
+ * and may still be sent.
+ */
+static void sessions_do_not_share_memory(void **state)
+{
+	struct pkt *received, *unsent, *between;
+	uint8_t *first, *second;
+	struct chunk *c;
+
+	(void)state;
+	be_open(true, 0);
+	drv_open(NULL);
+	until(true);
+	first = peer_map();
+	received = receive(3000, 0xa1);
+	unsent = packet(1000, 0xa2);
+	c = chunk_get(vdrv_chunks(rig.drv), 1);
+	memset(chunk_data(vdrv_chunks(rig.drv), c), 0xa2, 5000);
+	assert_true(pkt_add(unsent, c, chunk_data(vdrv_chunks(rig.drv), c), 5000, 8192, false));
+	assert_true(peer_sees(first, 0xa1));
+	assert_true(peer_sees(first, 0xa2));
+	be_free();
+	until(false);
+	between = packet(1000, 0xb3); /* made while nobody is there */
+	assert_false(peer_sees(first, 0xb3));
+
+	be_open(true, 0);
+	until(true);
+	second = peer_map();
+	assert_false(peer_sees(second, 0xa1));
+	assert_false(peer_sees(second, 0xa2));
+	memset(first, 0xee, vdrv_chunks(rig.drv)->len); /* rings, headers and all */
+	arrives(between, 0xb3);
+	pkt_free(receive(3000, 0xb4));
+	assert_true(peer_sees(second, 0xb4));
+	assert_int_equal(vdrv_counters(rig.drv)->tx_copied, 0);
+	arrives(unsent, 0xa2);
+	assert_int_equal(vdrv_counters(rig.drv)->tx_copied, 1);
+	for (uint8_t tag = 0xb3; tag <= 0xb4; tag++)
+		assert_false(peer_sees(first, tag));
+	assert_false(peer_sees(first, 0xa2));
+	for (unsigned i = 0; i < received->nfrag; i++)
+		for (uint32_t k = 0; k < received->frag[i].len; k++)
+			assert_int_equal(received->frag[i].data[k], 0xa1);
+	pkt_free(received);
+	for (unsigned i = 0; i < 300; i++) /* refills and memory that comes back */
+		traffic(1000, (uint8_t)i);
+	assert_false(chunk_pool_torn(vdrv_chunks(rig.drv)));
+	assert_int_equal(vdrv_chunks(rig.drv)->private, 0);
+	assert_null(chunk_pool_check(vdrv_chunks(rig.drv)));
+	assert_true(peer_sees(second, 100));
+	munmap(first, vdrv_chunks(rig.drv)->len);
+	munmap(second, vdrv_chunks(rig.drv)->len);
+}
+
+/* The memory cannot be parted from the last device: the next one does not get it. */
+static void no_session_on_old_memory(void **state)
+{
+	struct rlimit old, none;
+
+	(void)state;
+	be_open(true, 0);
+	drv_open(NULL);
+	until(true);
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &old), 0);
+	none = (struct rlimit){0, old.rlim_max};
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+	vdrv_down(vdrv_port(rig.drv));
+	assert_true(vdrv_port(rig.drv)->shared);
+	assert_int_equal(vdrv_rings(vdrv_port(rig.drv), 0, 1500, NULL), -EMFILE);
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &old), 0);
+	assert_int_equal(vdrv_rings(vdrv_port(rig.drv), 0, 1500, NULL), 0);
+}
+
+/* The device's address is taken if it may be one, and no longer than the device is there. */
+static void address_of_the_device(void **state)
+{
+	static const uint8_t one[6] = {2, 0, 0, 0, 0, 1}, group[6] = {3, 0, 0, 0, 0, 1}, zero[6];
+	static const uint8_t *const bad[] = {group, zero};
+	uint8_t name[6];
+
+	(void)state;
+	drv_open(NULL);
+	memcpy(name, rig.drv->mac, 6);
+	be_open_as(one, 1500, true, 0);
+	until(true);
+	assert_memory_equal(rig.drv->mac, one, 6);
+	be_free();
+	until(false);
+	be_open_as(one, 1500, true, B(MAC)); /* one that has none */
+	until(true);
+	assert_memory_equal(rig.drv->mac, name, 6);
+	for (unsigned i = 0; i < 2; i++) {
+		be_free();
+		until(false);
+		be_open_as(bad[i], 1500, true, 0);
+		for (unsigned k = 0; k < 20; k++, rig.now += 100 * NSEC_PER_MSEC)
+			spin();
+		assert_false(rig.drv->link);
+		assert_non_null(strstr(vdrv_last_end(rig.drv), "address"));
+		assert_memory_equal(rig.drv->mac, name, 6);
+	}
+	be_free();
+	be_open_as(one, 1500, true, 0);
+	until(true);
+	assert_memory_equal(rig.drv->mac, one, 6);
+}
+
+/* Buffers for a small MTU, which only the device knows: no super-packets are agreed on. */
+static void features_fit_the_mtu(void **state)
+{
+	static const uint32_t mtu[] = {ETH_MTU_MIN, 199, 238, 239, 1500};
+	struct vdrv_config c;
+
+	(void)state;
+	vdrv_config_init(&c);
+	c.rxbuf = VDRV_RXBUF_MTU_HDR;
+	drv_open(&c);
+	for (unsigned i = 0; i < 5; i++) {
+		be_open_as((const uint8_t[6]){2, 0, 0, 0, 0, 7}, mtu[i], true, 0);
+		until(true);
+		assert_int_equal(rig.drv->mtu, mtu[i]);
+		/* 256 buffers of 14 + 4 + MTU are to hold 65535 + 14 + 8 + 12 */
+		assert_int_equal(!!(vdrv_features(rig.drv) & B(GUEST_TSO4)), mtu[i] >= 239);
+		assert_true(vdrv_features(rig.drv) & B(GUEST_CSUM));
+		assert_true(vdrv_features(rig.drv) & B(HOST_TSO4));
+		be_free();
+		until(false);
+	}
+}
+
 /* Freed in the middle of everything. */
 static void freed_while_up(void **state)
 {
@@ -308,6 +511,10 @@ int main(void)
 		T(listens),
 		T(back_ends_come_and_go),
 		T(lies_end_the_session),
+		T(sessions_do_not_share_memory),
+		T(no_session_on_old_memory),
+		T(address_of_the_device),
+		T(features_fit_the_mtu),
 		T(freed_while_up),
 		T(closed_then_freed),
 	};

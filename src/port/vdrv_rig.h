@@ -114,7 +114,7 @@ static inline void rig_up(struct rig *r, uint32_t mtu)
 	vdev_init(&r->d, "dev", &dc, r->loop, NULL);
 	r->d.notify = rig_notify;
 	r->d.ctx = r;
-	r->features &= r->d.offered;
+	r->features = vdrv_choose(&r->v, r->features & r->d.offered, mtu);
 	if (vdrv_rings(&r->v, r->features, mtu, &err))
 		fail_msg("%s", err.text);
 	assert_int_equal(
@@ -134,6 +134,7 @@ static inline void rig_up_by_hand(struct rig *r, uint32_t mtu)
 	uint8_t *base = r->v.chunks.base;
 	struct err err = {0};
 
+	r->features = vdrv_choose(&r->v, r->features, mtu);
 	if (vdrv_rings(&r->v, r->features, mtu, &err))
 		fail_msg("%s", err.text);
 	gmem_init(&r->mem);

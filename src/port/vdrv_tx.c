@@ -36,21 +36,49 @@ static inline void *tx_slot_token(struct vdrv *v)
 
 /* back */
 
+/*
+ * Whoever is told that its packet is gone may send again at once, and so come back here: then what was
+ * used meanwhile waits for the outer call. So `done` does not nest, however many packets there are.
+ */
+static void tx_complete(struct vdrv *v)
+{
+	struct pkt *p;
+
+	if (v->tx.completing)
+		return;
+	v->tx.completing = true;
+	while ((p = STAILQ_FIRST(&v->tx.used))) {
+		STAILQ_REMOVE_HEAD(&v->tx.used, entry);
+		pkt_free(p);
+	}
+	v->tx.completing = false;
+}
+
+/* Freed now, or once the ring has been gone through. */
+static inline void tx_used(struct vdrv *v, struct pkt *p)
+{
+	if (likely(!p->account)) {
+		pkt_free(p);
+		return;
+	}
+	v->tx.accounts--;
+	STAILQ_INSERT_TAIL(&v->tx.used, p, entry);
+}
+
 void vdrv_tx_reclaim(struct vdrv *v)
 {
 	uint32_t written, cap;
 	struct pkt *p;
 
-	while ((p = vq_drv_get(&v->vq[VDRV_TX], &written, &cap))) {
-		if (likely(p == tx_slot_token(v)))
-			continue;
-		v->tx.accounts -= p->account != NULL;
-		pkt_free(p);
-	}
+	while ((p = vq_drv_get(&v->vq[VDRV_TX], &written, &cap)))
+		if (unlikely(p != tx_slot_token(v)))
+			tx_used(v, p);
 	if (unlikely(v->vq[VDRV_TX].broken))
 		vdrv_break(v, v->vq[VDRV_TX].broken);
 	if (!v->tx.accounts)
 		v->tx.want_done = false;
+	if (unlikely(!STAILQ_EMPTY(&v->tx.used)))
+		tx_complete(v);
 }
 
 void vdrv_tx_detach(struct vdrv *v)
@@ -60,7 +88,8 @@ void vdrv_tx_detach(struct vdrv *v)
 	loop_undefer(v->port.loop, &v->tx.done);
 	while (v->vq[VDRV_TX].slot && (p = vq_drv_detach(&v->vq[VDRV_TX])))
 		if (p != tx_slot_token(v))
-			pkt_free(p);
+			tx_used(v, p);
+	tx_complete(v);
 	v->tx.accounts = 0;
 	v->tx.stopped = v->tx.want_room = v->tx.want_done = false;
 }
@@ -315,11 +344,22 @@ static int tx_add_copied(struct vdrv *v, struct pkt *p)
 		pkt_free(copy);
 		return rc;
 	}
-	if (p->account)
-		pkt_set_account(copy, p->account);
+	pkt_move_account(p, copy);
 	pkt_free(p);
 	v->n.tx_copied++;
 	return 0;
+}
+
+/* Some of it lies where the device cannot read: it was made for another one. */
+static __attribute__((noinline)) bool tx_private(const struct pkt *p)
+{
+	if (p->head_chunk && chunk_is_private(p->head_chunk))
+		return true;
+	for (; p; p = p->chain)
+		for (unsigned i = 0; i < p->nfrag; i++)
+			if (chunk_is_private(p->frag[i].chunk))
+				return true;
+	return false;
 }
 
 /* Post a packet: 0, and it is the device's; or -ENOSPC, -EMSGSIZE, -ENOMEM, and it is the caller's. */
@@ -327,8 +367,12 @@ static inline int tx_one(struct vdrv *v, struct pkt *p)
 {
 	uint32_t len = p->len;
 	bool account = p->account;
-	int rc = tx_add(v, p);
+	int rc;
 
+	if (unlikely(v->chunks.private) && tx_private(p))
+		rc = tx_add_copied(v, p);
+	else
+		rc = tx_add(v, p);
 	if (unlikely(rc == -EMSGSIZE))
 		rc = tx_add_copied(v, p);
 	if (unlikely(rc))

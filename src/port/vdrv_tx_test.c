@@ -393,6 +393,122 @@ static void completions(void **state)
 	}
 }
 
+/* An owner that sends again as soon as it is told. */
+struct eager {
+	struct pkt_account account;
+	unsigned done, left, depth, deepest;
+};
+
+static void eager_done(struct pkt_account *account)
+{
+	struct eager *e = (struct eager *)account;
+	struct pkt *p;
+
+	e->done++;
+	e->depth++;
+	if (e->depth > e->deepest)
+		e->deepest = e->depth;
+	if (e->left) {
+		e->left--;
+		p = packet(16, 64, 0, 0);
+		pkt_set_account(p, account);
+		assert_int_equal(vdrv_send(&rig.v.port, &p, 1), 1);
+		vdrv_flush(&rig.v.port);
+		device_take(NULL, NULL, NULL); /* used before the first call is done */
+	}
+	e->depth--;
+}
+
+/* Sending from within `done` takes back what was used: neither nested nor forgotten. */
+static void done_that_sends(void **state)
+{
+	struct vdrv_config c = defaults();
+	struct eager e = {.account = {.done = eager_done, .waiting = true}, .left = 5000};
+	struct pkt *p;
+
+	(void)state;
+	start(&c, 0);
+	for (unsigned i = 0; i < 32; i++) {
+		p = packet(16, 64, 0, 0);
+		pkt_set_account(p, &e.account);
+		send_one(p);
+	}
+	device_take(NULL, NULL, NULL);
+	vdrv_call(&rig.v, VDRV_TX);
+	loop_dispatch(&loop, false);
+	for (unsigned i = 0; i < 100 && e.account.outstanding; i++) {
+		vdrv_call(&rig.v, VDRV_TX);
+		loop_dispatch(&loop, false);
+	}
+	assert_int_equal(e.left, 0);
+	assert_int_equal(e.done, 5032);
+	assert_int_equal(e.deepest, 1);
+	assert_int_equal(e.account.outstanding, 0);
+	assert_int_equal(rig.v.tx.accounts, 0);
+	assert_int_equal(rig.v.vq[VDRV_TX].nout, 0);
+	rig_down(&rig);
+}
+
+static void device_uses_all(struct pkt_account *account)
+{
+	(void)account;
+	device_take(NULL, NULL, NULL);
+}
+
+/*
+ * T22: all that is out is used after the driver looked and before its wish is there: no call will come,
+ * so it looks again. The moment is that of a completion.
+ */
+static void trap_T22_used_while_arming(void **state)
+{
+	struct vdrv_config c = defaults();
+	struct pkt_account account = {.done = device_uses_all, .waiting = true};
+	struct pkt *p[64];
+	unsigned took;
+
+	(void)state;
+	c.ring_size = 64;
+	c.indirect = VQ_INDIRECT_NEVER;
+	start(&c, 0);
+	for (unsigned i = 0; i < 64; i++)
+		p[i] = packet(16, 64, i == 45 ? 17 : 0, 80); /* one chain back is not enough */
+	pkt_set_account(*p, &account);
+	took = vdrv_send(&rig.v.port, p, 64);
+	assert_int_equal(took, 46);
+	take_max = 1;
+	assert_int_equal(device_take(NULL, NULL, NULL), 1);
+	take_max = VDRV_RING_MAX;
+	assert_true(vdrv_arm_room(&rig.v.port.q, 64));
+	assert_false(rig.v.tx.want_room);
+	assert_int_equal(vdrv_send(&rig.v.port, p + took, 64 - took), 64 - took);
+	rig_down(&rig);
+}
+
+/* A copy stands in for a packet of too many pieces: its owner is told once, when the copy was used. */
+static void copied_and_completed_once(void **state)
+{
+	struct vdrv_config c = defaults();
+	struct owner o = {.account = {.done = owner_done, .waiting = true}};
+	struct pkt *p;
+
+	(void)state;
+	c.ring_size = 16;
+	c.indirect = VQ_INDIRECT_NEVER;
+	start(&c, 0);
+	p = packet(16, 64, 17, 80);
+	pkt_set_account(p, &o.account);
+	send_one(p);
+	assert_int_equal(rig.v.n.tx_copied, 1);
+	assert_int_equal(o.done, 0);
+	assert_int_equal(o.account.outstanding, 1);
+	device_take(NULL, NULL, NULL);
+	vdrv_call(&rig.v, VDRV_TX);
+	assert_int_equal(o.done, 1);
+	assert_int_equal(o.account.outstanding, 0);
+	assert_int_equal(o.account.outstanding_bytes, 0);
+	rig_down(&rig);
+}
+
 /* A lie that is met while arming ends the session as well: nothing else may ever look again. */
 static void lie_met_while_arming(void **state)
 {
@@ -557,6 +673,7 @@ static void config_refused(void **state)
 	struct vdrv_config c;
 	struct vdrv *v = calloc(1, sizeof(*v));
 	struct err err;
+	uint64_t want;
 
 	(void)state;
 #define BAD(field, value, what)                                                                    \
@@ -582,14 +699,15 @@ static void config_refused(void **state)
 	c = defaults();
 	c.ring_size = 2;
 	assert_int_equal(vdrv_init(v, "x", &c, &loop, NULL, &err), 0);
-	assert_int_equal(vdrv_rings(v, vdrv_want(v), 9000, &err), -EINVAL);
+	want = vdrv_choose(v, vdrv_want(v), 9000);
+	assert_false(want & B(GUEST_TSO4)); /* and no super-packets */
+	assert_int_equal(vdrv_rings(v, want, 9000, &err), -EINVAL);
 	assert_non_null(strstr(err.text, "cannot hold a frame of MTU 9000"));
-	assert_int_equal(vdrv_rings(v, vdrv_want(v), 8000, &err), 0);
-	assert_false(vdrv_want(v) & B(GUEST_TSO4)); /* and no super-packets */
+	assert_int_equal(vdrv_rings(v, want, 8000, &err), 0);
 	/* below what virtio allows, the arithmetic of those above would wrap */
-	assert_int_equal(vdrv_rings(v, vdrv_want(v), ETH_MTU_MIN - 1, &err), -EINVAL);
+	assert_int_equal(vdrv_rings(v, want, ETH_MTU_MIN - 1, &err), -EINVAL);
 	assert_non_null(strstr(err.text, "MTU 67"));
-	assert_int_equal(vdrv_rings(v, vdrv_want(v), ETH_MTU_MIN, &err), 0);
+	assert_int_equal(vdrv_rings(v, want, ETH_MTU_MIN, &err), 0);
 	assert_int_equal(v->port.mtu, ETH_MTU_MIN);
 	vdrv_down(v);
 	vdrv_fini(v);
@@ -605,6 +723,9 @@ int main(void)
 		cmocka_unit_test(trap_T22_stop_and_restart),
 		cmocka_unit_test(packets_of_many_pieces),
 		cmocka_unit_test(completions),
+		cmocka_unit_test(done_that_sends),
+		cmocka_unit_test(trap_T22_used_while_arming),
+		cmocka_unit_test(copied_and_completed_once),
 		cmocka_unit_test(lie_met_while_arming),
 		cmocka_unit_test(kicks),
 		cmocka_unit_test(settle_keeps_the_rest),

@@ -104,6 +104,8 @@ static const char *queues_heard(struct vhost_fe *fe, const struct vhost_user_msg
 static bool say_features(struct vhost_fe *fe, unsigned arg, struct saying *s)
 {
 	(void)arg;
+	if (fe->events->choose)
+		fe->features &= fe->events->choose(fe->ctx, fe->features);
 	say_u64(s, fe->features | (fe->protocol & P_ANY));
 	return true;
 }
@@ -154,9 +156,12 @@ static bool say_mtu(struct vhost_fe *fe, unsigned arg, struct saying *s)
 static const char *rings_ask(struct vhost_fe *fe)
 {
 	struct vhost_fe_ring ring[VHOST_FE_RINGS] = {0};
+	struct err err = {""};
 
-	if (fe->events->rings(fe->ctx, fe->features, ring))
-		return "the driver cannot set up its rings";
+	if (fe->events->rings(fe->ctx, fe->features, ring, &err)) {
+		snprintf(fe->reason, sizeof(fe->reason), "%.*s", VHOST_FE_REASON - 1, err.text);
+		return fe->reason;
+	}
 	fe->ring_set = true;
 	for (unsigned q = 0; q < VHOST_FE_RINGS; q++)
 		fe->queue[q].ring = ring[q];

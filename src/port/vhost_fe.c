@@ -4,8 +4,8 @@
  * in vhost_ask.c, where back-ends come from in vhost_conn.c, how messages travel in vhost_io.c.
  *
  * The descriptors for kicks and calls are made anew for each session: whoever served the last one
- * cannot call us any more. The memory stays the same, so a back-end that was left because it lied may
- * still write there: to the same driver's buffers that it could write to before.
+ * cannot call us any more. So should be the memory, which is the driver's (chunk_pool_renew): a
+ * back-end that was left keeps what it has mapped.
  */
 #include "port/vhost_fe.h"
 

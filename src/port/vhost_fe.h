@@ -39,11 +39,16 @@ struct vhost_fe_config {
 
 struct vhost_fe_events {
 	/*
-	 * Features are agreed on, MAC and MTU told if they ever are: set up the rings ([0] receive,
-	 * [1] transmit) and post receive buffers; what is transmitted before `up` may be lost. 0, or
-	 * -errno to refuse. Asked once for each session.
+	 * Of the features that both know those to agree on, now that MAC and MTU are told if they ever
+	 * are. NULL: all of them. [VIRTIO 1.2 3.1.1]
 	 */
-	int (*rings)(void *ctx, uint64_t features, struct vhost_fe_ring ring[2]);
+	uint64_t (*choose)(void *ctx, uint64_t features);
+	/*
+	 * Features are agreed on: set up the rings ([0] receive, [1] transmit) and post receive
+	 * buffers; what is transmitted before `up` may be lost. 0, or -errno to refuse, said in *err,
+	 * which becomes the reason that the session ends for. Asked once for each session. The descriptor of the memory is read after it.
+	 */
+	int (*rings)(void *ctx, uint64_t features, struct vhost_fe_ring ring[2], struct err *);
 	/* The device works: it is kicked for both rings after this, kicks before are not needed. */
 	void (*up)(void *ctx);
 	/*

@@ -621,6 +621,30 @@ static void configuration_may_be_refused(void **state)
 	assert_int_equal(vhost_fe_mtu(r->fe), 0);
 }
 
+/* What one back-end told is not believed of the next, which tells nothing. */
+static void configuration_is_of_one_session(void **state)
+{
+	struct rig *r = *state;
+	uint8_t mac[6];
+
+	start(r);
+	assert_true(vhost_fe_mac(r->fe, mac));
+	assert_int_equal(vhost_fe_mtu(r->fe), 1500);
+	liar_reset(&liar);
+	liar_keep_fd(&liar, -1);
+	liar.lie = LIE_EMPTY;
+	liar.lie_at = 7;
+	spin(r);
+	assert_false(vhost_fe_up(r->fe));
+	for (unsigned i = 0; i < 3 && !vhost_fe_up(r->fe); i++) {
+		pass(r, 6 * NSEC_PER_SEC);
+		talk(r);
+	}
+	assert_true(vhost_fe_up(r->fe));
+	assert_false(vhost_fe_mac(r->fe, mac));
+	assert_int_equal(vhost_fe_mtu(r->fe), 0);
+}
+
 static void lacks_a_feature(void **state)
 {
 	struct rig *r = *state;
@@ -742,6 +766,7 @@ int main(void)
 		T(each_answer_is_a_lie),
 		T(reasons_name_the_request),
 		T(configuration_may_be_refused),
+		T(configuration_is_of_one_session),
 		T(lacks_a_feature),
 		T(answers_that_say_no),
 		T(talks_out_of_turn),

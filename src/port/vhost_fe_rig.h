@@ -61,14 +61,15 @@ static inline unsigned maps_of_guest(void)
 	return n;
 }
 
-static inline int on_rings(void *ctx, uint64_t features, struct vhost_fe_ring ring[2])
+static inline int on_rings(
+	void *ctx, uint64_t features, struct vhost_fe_ring ring[2], struct err *err)
 {
 	struct rig *r = ctx;
 
 	r->n_rings++;
 	r->features = features;
 	if (r->refuse)
-		return -ENOMEM;
+		return err_set(err, ENOMEM, "no memory for the rings of the test");
 	assert_int_equal(r->n_rings, r->n_down + 1);
 	for (unsigned q = 0; q < 2; q++) {
 		struct ring_sim_config c = {
@@ -116,7 +117,8 @@ static inline void on_call(void *ctx, unsigned queue)
 	r->n_call[queue]++;
 }
 
-static const struct vhost_fe_events fe_events = {on_rings, on_up, on_down, on_call};
+static const struct vhost_fe_events fe_events = {
+	.rings = on_rings, .up = on_up, .down = on_down, .call = on_call};
 
 static inline struct vhost_fe_config fe_config(const struct rig *r)
 {

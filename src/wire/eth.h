@@ -32,6 +32,12 @@ static inline uint64_t eth_u48(const uint8_t *mac)
 	return (uint64_t)get_be16(mac) << 32 | get_be32(mac + 2);
 }
 
+/* One that a single station may have: of no group, and not zero. */
+static inline bool eth_is_host(const uint8_t *mac)
+{
+	return !eth_is_multicast(mac) && eth_u48(mac);
+}
+
 #define ETH_TEXT 18 /* "52:54:00:12:34:56" */
 /* Text to address; false unless exactly six two-digit hexadecimal groups joined by ':' or '-'. */
 bool eth_parse_text(const char *text, uint8_t mac[ETH_ALEN]);
