@@ -19,18 +19,12 @@ import time
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent / "lib"))
 import t as frame                                       # noqa: E402
 from guest import Missing, Nic, UmlGuest, _die_with_parent  # noqa: E402
+from peers import KERNEL, MIB, OFFLOADS, OURS, matrix, tap_words    # noqa: E402
 from t import check, equal, need_netns                  # noqa: E402
 from weft import Weft, call, program                    # noqa: E402
 
-MIB = 1 << 20
 PORT, MAGIC, PATTERN = 5199, 0x57620100, 65521          # src/app/bench_flow.h
 SINK, SOURCE = 1, 2
-KERNEL = {4: "10.99.0.254", 6: "fd99::fe"}
-OURS = {4: "10.99.0.2", 6: "fd99::2"}
-TO_KERNEL, FROM_KERNEL = "guest_csum+guest_tso4+guest_tso6", "csum+host_tso4+host_tso6"
-OFFLOADS = {"all": "", "none": f"{TO_KERNEL}+{FROM_KERNEL}", "only from the kernel": TO_KERNEL,
-            "only to the kernel": FROM_KERNEL}
-MTUS = (576, 1280, 1500, 9000, 65520)
 RETRANSMITTED = "tcp.analysis.retransmission || tcp.analysis.fast_retransmission || tcp.analysis.out_of_order || " \
     "tcp.analysis.lost_segment || tcp.analysis.ack_lost_segment || tcp.analysis.duplicate_ack"
 PROBES = 20     # of some 1400 packets
@@ -114,9 +108,9 @@ class KernelServer:
 
 
 @contextlib.contextmanager
-def our_server(via, mtu, rundir=None, more=()):
+def our_server(via, mtu, rundir=None):
     """weft bench server, ready."""
-    p = subprocess.Popen([program(), "bench", "server", "--via", via, "--mtu", str(mtu), *more],
+    p = subprocess.Popen([program(), "bench", "server", "--via", via, "--mtu", str(mtu)],
                         stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, preexec_fn=_die_with_parent,
                          env=dict(os.environ, **({"XDG_RUNTIME_DIR": str(rundir)} if rundir else {})))
     try:
@@ -144,33 +138,15 @@ def kernel_receives(version, data):
         equal(digest(receive(s)), digest(data), "hash of what the kernel received")
 
 
-def our_client(server, word, via, version, size, mtu, rundir=None, more=()):
+def our_client(server, word, via, version, size, mtu, rundir=None):
     p = call("bench", word, "--via", via, "--host", KERNEL[version], "--count", str(size), "--mtu", str(mtu), "--json",
-             "-t", "60", *more, timeout=90, rundir=rundir)
+             "-t", "60", timeout=90, rundir=rundir)
     check(p.returncode == 0, f"weft bench {word}: status {p.returncode}: {p.stderr.strip()}")
     r = json.loads(p.stdout)
     equal((r["bytes"], r["wrong"], r["failed"]), (size, 0, 0), "bytes, wrong, failed")
     if word == "tcp_stream":
         equal(digest(server.got), digest(server.data[:size]), "hash of what the kernel received")
     return r
-
-
-# more than the window in the ring: a receiver that has to wait for a processor loses nothing
-ROOMY = ("--ring", "1024", "--rxbuf", "page", "--rcvbuf", "1000000")
-
-
-def tap_words(mtu, off):
-    ip = f"{KERNEL[4]}/24" + (f"+{KERNEL[6]}/64" if mtu >= 1280 else "")
-    return f"tap:ts0,mtu={mtu},ip={ip}" + (f",off={off}" if off else "")
-
-
-def matrix(full):
-    """Every MTU with every setting of offloads, or so that each pair with a version of IP comes."""
-    for i, mtu in enumerate(MTUS):
-        for j, name in enumerate(OFFLOADS):
-            for version in (4, 6) if mtu >= 1280 else (4,):
-                if full or (i + j + version // 2) % 2 == 0:
-                    yield mtu, name, version
 
 
 def tap(t):
@@ -208,12 +184,12 @@ def network(t):
                 w.start()
                 via = f"virtio-user:{w.socket('h')}"
                 with t.case(f"IPv{version}: the kernel connects"):
-                    with our_server(via, 1500, w.rundir, ROOMY):
+                    with our_server(via, 1500, w.rundir):
                         kernel_sends(version, data)
                         kernel_receives(version, data)
                 with t.case(f"IPv{version}: we connect"):
                     for word in ("tcp_stream", "tcp_maerts"):
-                        our_client(server, word, via, version, len(data), 1500, w.rundir, ROOMY)
+                        our_client(server, word, via, version, len(data), 1500, w.rundir)
             # a processor that is taken away for a moment makes a tail loss probe, which is right; losses make hundreds
             with t.case(f"IPv{version}: tshark finds hardly a segment twice, lost or out of order"):
                 if not shutil.which("tshark"):
