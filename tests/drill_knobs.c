@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * drill_knobs: what scripts take for granted (a receive buffer of 65536 bytes offered whole, a send
- * buffer of 32768, delayed acknowledgements of at most 40 ms), what their --knob lines say, and for
+ * buffer of 32768, delayed acknowledgements of at most 40 ms, no pacing), what their --knob lines say, and for
  * scripts of foreign suites what their names say: there the set-up was done by shell commands.
  */
 #include "drill_knobs.h"
@@ -69,6 +69,7 @@ int conf_of_script(const struct script *s, struct tcp_conf *c, struct err *err)
 		.fixed_rcvbuf = true,
 		.delack = 40 * NSEC_PER_MSEC,
 		.plain_delack = true,
+		.no_pacing = true,
 	};
 	for (unsigned i = 0; i < sizeof(by_name) / sizeof(by_name[0]); i++)
 		if (!fnmatch(by_name[i].glob, name, 0))

@@ -45,10 +45,12 @@ struct tcp_conf {
 	bool push_at_mss;  /* the rule before 2008 (S4) */
 	uint32_t frag_chunk; /* 4096 or 32768: where send bytes are copied to; 0: 32768 */
 	bool no_autocork, no_autosize, no_tso;
+	bool no_pacing, no_hystart, no_frto;
 	bool win_2013; /* receive window model: half of the free buffer is payload */
 	bool always_cookies, no_cookies; /* default: cookies when the SYN queue is full */
 	nsec_t delack;                   /* 0: 40 ms */
-	bool plain_delack;    /* every second segment, else after delack: no quick phase, no RTT */
+	/* every second segment, else after delack: no quick phase, no RTT; every one out of order */
+	bool plain_delack;
 	bool drop_synfin;     /* SYN with FIN is dropped in every state, else it is a SYN */
 	uint32_t ecn_retries; /* so many SYNs are repeated with the request for ECN */
 	nsec_t rto_min;       /* 0: 200 ms */

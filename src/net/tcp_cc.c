@@ -6,7 +6,8 @@
  */
 #include "net/tcp_int.h"
 
-#define CWND_MAX (64u << 20)
+#define CWND_MAX    (64u << 20)
+#define CSS_DIVISOR 4 /* [RFC 9406 4.2] */
 
 /* [RFC 6928 2] */
 static uint32_t initial_window(const struct tcp *t)
@@ -48,6 +49,11 @@ void tcp_cc_acked(struct tcp *t, uint32_t bytes)
 		return;
 	if (t->cc.cwnd < t->cc.ssthresh) {
 		uint32_t room = t->cc.ssthresh - t->cc.cwnd, some = u32_min(bytes, room);
+
+		if (t->busy->hystart.css) {
+			t->cc.cwnd += bytes / CSS_DIVISOR;
+			return;
+		}
 
 		t->cc.cwnd += some;
 		bytes -= some;

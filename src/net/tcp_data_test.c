@@ -49,10 +49,17 @@ static void test_out_of_order(void **state)
 	for (unsigned i = 10; i > 0; i--) {
 		snprintf(line, sizeof(line), ". %u:%u(%u) ack 1", i * 100, i * 100 + 50, 50);
 		rig_in(&r, line);
-		rig_out(&r, ". 1:1(0) ack 1");
+		if (i > 7)
+			rig_out(&r, ". 1:1(0) ack 1");
+		else
+			rig_quiet(&r);
 	}
+	rig_wait(&r, NSEC_PER_MSEC / 20); /* of a round trip of a millisecond */
+	rig_out(&r, ". 1:1(0) ack 1");
 	assert_string_equal(r.last_opt, "100-150 200-250 300-350 400-450");
 	rig_in(&r, ". 450:500(50) ack 1");
+	rig_quiet(&r);
+	rig_wait(&r, NSEC_PER_MSEC / 20);
 	rig_out(&r, ". 1:1(0) ack 1");
 	assert_string_equal(r.last_opt, "400-550 100-150 200-250 300-350");
 	rig_in(&r, ". 1:1200(1199) ack 1");
@@ -60,6 +67,42 @@ static void test_out_of_order(void **state)
 	assert_true(rig_take(&r));
 	assert_string_equal(r.text, ". 1:1(0) ack 1200");
 	expect_data(&r, t, 1, 1199);
+	tcp_abort(t, r.now);
+	assert_true(rig_take(&r));
+	rig_fini(&r);
+}
+
+/*
+ * Behind a gap three ACKs go at once and then every 44th; a duplicate is told at once; closing the gap
+ * is, and what comes behind the next gap begins anew.
+ */
+static void test_acks_behind_a_gap(void **state)
+{
+	struct rig r;
+	struct tcp *t;
+	char line[80];
+	unsigned acks = 0;
+
+	(void)state;
+	rig_init(&r, NULL);
+	t = rig_connect(&r, NULL);
+	for (unsigned i = 1; i <= 100; i++) {
+		snprintf(line, sizeof(line), ". %u:%u(100) ack 1", i * 100 + 1, i * 100 + 101);
+		rig_in(&r, line);
+		while (rig_take(&r))
+			acks++;
+	}
+	assert_int_equal(acks, 3 + 2);
+	assert_int_equal(r.x.h->c.acks_compressed, 95);
+	rig_in(&r, ". 201:301(100) ack 1");
+	rig_out(&r, ". 1:1(0) ack 1");
+	assert_string_equal(r.last_opt, "201-301 101-10101");
+	rig_in(&r, ". 1:101(100) ack 1");
+	rig_out(&r, ". 1:1(0) ack 10101");
+	rig_wait(&r, NSEC_PER_SEC);
+	rig_quiet(&r);
+	rig_in(&r, ". 10201:10301(100) ack 1");
+	rig_out(&r, ". 1:1(0) ack 10101");
 	tcp_abort(t, r.now);
 	assert_true(rig_take(&r));
 	rig_fini(&r);
@@ -549,6 +592,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_in_order),
 		cmocka_unit_test(test_out_of_order),
+		cmocka_unit_test(test_acks_behind_a_gap),
 		cmocka_unit_test(test_random_pieces),
 		cmocka_unit_test(test_too_many_gaps),
 		cmocka_unit_test(test_window),

@@ -340,7 +340,7 @@ static bool nothing_under_way(const struct tcp *t)
 	return TAILQ_EMPTY(&b->txq) && STAILQ_EMPTY(&b->rxq) && t->ooo == NULL &&
 	       t->snd_una == t->snd_nxt && !t->ack_now && b->timer[TCP_T_RTX] == NSEC_NEVER &&
 	       b->timer[TCP_T_REO] == NSEC_NEVER && b->timer[TCP_T_DELACK] == NSEC_NEVER &&
-	       b->timer[TCP_T_USER] == NSEC_NEVER;
+	       b->timer[TCP_T_PACE] == NSEC_NEVER && b->timer[TCP_T_USER] == NSEC_NEVER;
 }
 
 /* What was learned of losses is kept: whoever met one stays awake. */

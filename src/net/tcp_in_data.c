@@ -11,6 +11,10 @@
 
 #include "net/tcp_int.h"
 
+#define COMPRESS_FIRST 3
+#define COMPRESS_MAX   44
+#define COMPRESS_WAIT  NSEC_PER_MSEC
+
 /* ---- the window ---- */
 
 static uint32_t free_window(const struct tcp *t)
@@ -146,6 +150,7 @@ static bool ooo_have(struct tcp *t)
 	if (t->ooo == NULL)
 		return false;
 	t->ooo->iv.n = 0;
+	t->ooo->acks = 0;
 	for (unsigned i = 0; i < 4; i++)
 		t->ooo->recent[i] = t->rcv_nxt; /* in no interval */
 	STAILQ_INIT(&t->ooo->rx);
@@ -334,6 +339,37 @@ static void rcv_mss_note(struct tcp *t, const struct tcp_in *in)
 		t->rcv_mss = seg;
 }
 
+/* How long an ACK about a gap may be saved: a twentieth of a round trip, at most a millisecond. */
+static nsec_t compress_wait(const struct tcp *t)
+{
+	bool own = t->rcv_rtt != 0 && (t->srtt == 0 || t->rcv_rtt < t->srtt);
+	nsec_t part = (own ? t->rcv_rtt : t->srtt) / 20;
+
+	return part < COMPRESS_WAIT ? part : COMPRESS_WAIT;
+}
+
+/*
+ * Behind a gap the first ACKs go at once, so that the sender finds the loss; of those after them one
+ * stands for up to 44: each tells all the intervals again.
+ */
+static void ack_gap(struct tcp *t, uint32_t was)
+{
+	struct tcp_host *h = t->host;
+	nsec_t wait = compress_wait(t);
+	bool plain = h->conf.plain_delack || !t->sack_ok || t->dsack[0] != t->dsack[1];
+
+	if (t->ooo != NULL && t->rcv_nxt != was)
+		t->ooo->acks = 0;
+	if (plain || t->ooo == NULL || t->ack_now || t->rcv_nxt != was || wait == 0 ||
+		t->ooo->acks++ < COMPRESS_FIRST || t->ooo->acks % COMPRESS_MAX == 0) {
+		t->ack_now = true;
+		return;
+	}
+	h->c.acks_compressed++;
+	if (t->busy->timer[TCP_T_DELACK] > h->now + wait)
+		tcp_timer_set(t, TCP_T_DELACK, h->now + wait);
+}
+
 static void ack_policy(struct tcp *t, const struct tcp_in *in, uint32_t was)
 {
 	struct tcp_host *h = t->host;
@@ -341,7 +377,7 @@ static void ack_policy(struct tcp *t, const struct tcp_in *in, uint32_t was)
 	if (t->state == TCPS_SYN_RCVD)
 		return;
 	if (t->rcv_nxt == was || t->ooo != NULL) { /* out of order: at once [RFC 5681 4.2] */
-		t->ack_now = true;
+		ack_gap(t, was);
 		return;
 	}
 	if (in->s->gso_size != 0 || t->rcv_nxt - t->last_ack_sent >= 2 * t->rcv_mss) {

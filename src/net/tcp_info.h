@@ -86,6 +86,11 @@ void tcp_stat(const struct tcp *, struct tcp_stat *);
 	X(sack_ignored)                                                                            \
 	X(dsack_in)                                                                                \
 	X(dsack_out)                                                                               \
+	X(frto_spurious)                                                                           \
+	X(hystart_css)                                                                             \
+	X(hystart_exits)                                                                           \
+	X(paced)                                                                                   \
+	X(acks_compressed)                                                                         \
 	X(persist)                                                                                 \
 	X(keepalive)                                                                               \
 	X(timeouts)                                                                                \

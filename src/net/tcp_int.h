@@ -79,9 +79,9 @@ struct tcp_txseg {
 	uint32_t seq, len;
 	uint32_t gran; /* bytes of a granule; 0: never sent */
 	uint8_t ngran;
-	bool psh, fin, closed; /* closed: nothing is appended */
-	bool ever_rtx;
+	bool psh, fin, closed;      /* closed: nothing is appended */
 	uint64_t sacked, lost, rtx; /* rtx: of the lost, those sent again and not lost again */
+	uint64_t again;             /* those ever sent more than once */
 	nsec_t xmit, rxmit;
 	unsigned nfrag;
 	struct pkt_frag frag[PKT_FRAGS];
@@ -99,6 +99,7 @@ struct tcp_ooo { /* the bytes behind gaps: the intervals and, in sequence order,
 	STAILQ_ENTRY(tcp_ooo) q;
 	struct ranges iv;
 	uint32_t recent[4];              /* where intervals begin, the newest first */
+	uint32_t acks;                   /* sent or saved since the front last moved */
 	struct tcp_rx *last[RANGES_MAX]; /* the last buffer of each interval */
 	struct tcp_rxq rx;
 };
@@ -143,6 +144,20 @@ struct tcp_listener {
 /* Congestion control and loss recovery of a connection. Sizes in bytes. */
 enum tcp_ca { TCP_CA_OPEN, TCP_CA_RECOVERY, TCP_CA_LOSS };
 
+/* Was the timer right? [RFC 5682 3] */
+enum tcp_frto {
+	FRTO_OFF,
+	FRTO_FIRST, /* its retransmission is out, no ACK has moved on yet */
+	FRTO_NEW,   /* one has: new data is sent, and the next ACK tells */
+};
+
+struct tcp_hystart {  /* [RFC 9406] */
+	uint32_t end; /* of the round: its last number */
+	uint8_t samples, css_rounds;
+	bool started, css;
+	nsec_t last_min, min, css_base; /* round-trip times; NSEC_NEVER: none */
+};
+
 struct tcp_cubic {
 	nsec_t epoch; /* 0: none */
 	double w_max, w_last_max, k, origin, w_est;
@@ -170,12 +185,13 @@ struct tcp_loss {
 	/* TLP */
 	uint32_t tlp_end;
 	bool tlp_open, tlp_rtx, tlp_now;
-	/* undo [RFC 3708, 4015, 5682] */
+	uint8_t frto; /* enum tcp_frto */
+	/* undo [RFC 3708, 4015] */
 	uint32_t prior_cwnd, prior_ssthresh, undo_una, undo_rtx, undo_ts;
-	bool undo_ok, frto;
+	bool undo_ok;
 };
 
-enum tcp_timer { TCP_T_RTX, TCP_T_REO, TCP_T_DELACK, TCP_T_USER, TCP_TIMERS };
+enum tcp_timer { TCP_T_RTX, TCP_T_REO, TCP_T_DELACK, TCP_T_PACE, TCP_T_USER, TCP_TIMERS };
 
 /*
  * What a connection needs only while something is under way. An idle one (nothing to send, to read or
@@ -189,6 +205,8 @@ struct tcp_busy {
 	struct tcp_rxq rxq;
 	struct tcp_loss loss;
 	struct tcp_cubic cubic;
+	struct tcp_hystart hystart;
+	nsec_t pace_at; /* when the next unit may leave */
 	nsec_t timer[TCP_TIMERS], first_rtx;
 	uint64_t bytes_retrans, retrans;
 	uint32_t dsack_dups, tlp_count, rto_count;
@@ -309,7 +327,8 @@ struct tcp_in {
 	uint8_t flags;
 	/* what the ACK step found, for loss recovery */
 	uint32_t una_before, sacked_new, acked;
-	bool dsack, is_dup, wnd_update, rtt_done;
+	bool dsack, is_dup, wnd_update;
+	bool first_try; /* lost, it was thought, and never sent again, but it has arrived */
 };
 
 static inline uint32_t tcp_ip_hdr(const struct tcp_tuple *tu)
@@ -399,7 +418,6 @@ void tcp_push_check(struct tcp *); /* something opened: is there anything to sen
 uint32_t tcp_size_goal(const struct tcp *);
 unsigned tcp_gather(const struct tcp_txseg *, uint32_t from, uint32_t len, struct pkt_frag *out);
 void tcp_txq_free(struct tcp *);
-uint64_t tcp_pacing_rate(const struct tcp *);
 
 /* tcp_loss.c, tcp_rack.c */
 uint32_t txseg_bytes(const struct tcp_txseg *, uint64_t mask);
@@ -410,7 +428,9 @@ void tcp_loss_acked(struct tcp *, struct tcp_in *); /* cumulative: drop what is 
 void tcp_loss_after_ack(struct tcp *, struct tcp_in *);
 void tcp_loss_sent(struct tcp *, struct tcp_txseg *, uint64_t mask, bool again);
 void tcp_loss_rto(struct tcp *);
-void tcp_loss_reset(struct tcp *);
+void tcp_loss_undo(struct tcp *); /* nothing was lost: take all of it back */
+void tcp_frto_start(struct tcp *);
+bool tcp_frto_ack(struct tcp *, const struct tcp_in *); /* true: it was no loss, all is undone */
 void tcp_rtt_sample(struct tcp *, nsec_t rtt);
 void tcp_rack_update(struct tcp *, const struct tcp_txseg *, unsigned gran);
 void tcp_rack_detect(struct tcp *);
@@ -426,6 +446,12 @@ void tcp_cc_idle(struct tcp *); /* before sending after a pause */
 void tcp_cc_undo(struct tcp *);
 void tcp_cubic_acked(struct tcp *, uint32_t bytes);
 uint32_t tcp_cubic_ssthresh(struct tcp *);
+void tcp_hystart_ack(struct tcp *, nsec_t rtt); /* una has moved; rtt 0: no sample */
+
+/* tcp_pace.c */
+uint64_t tcp_pacing_rate(const struct tcp *); /* bytes/s, 0: unknown yet */
+bool tcp_pace_holds(struct tcp *);            /* not now: a timer will call */
+void tcp_pace_sent(struct tcp *, uint32_t len);
 
 void tcp_path_mtu(struct tcp *, uint32_t mtu); /* tcp_icmp.c */
 

@@ -80,7 +80,7 @@ void tcp_loss_sent(struct tcp *t, struct tcp_txseg *s, uint64_t mask, bool again
 		uint64_t lost = mask & s->lost & ~s->rtx;
 
 		s->rxmit = t->host->now;
-		s->ever_rtx = true;
+		s->again |= mask;
 		s->rtx |= lost;
 		t->busy->loss.rtx += txseg_bytes(s, lost);
 		t->busy->loss.undo_rtx += (uint32_t)__builtin_popcountll(mask);
@@ -120,7 +120,8 @@ static void sack_bits(struct tcp *t, struct tcp_in *in, struct tcp_txseg *s, uin
 	if (fresh == 0)
 		return;
 	/* below what was acknowledged before, and not by us */
-	if (!s->ever_rtx && seq_lt(first_of(s, fresh), l->high_sacked) && was_lost == 0)
+	in->first_try |= (was_lost & ~s->again) != 0;
+	if (s->again == 0 && seq_lt(first_of(s, fresh), l->high_sacked) && was_lost == 0)
 		l->reord_seen = true;
 	l->lost -= txseg_bytes(s, was_lost);
 	l->rtx -= txseg_bytes(s, s->rtx & fresh);
@@ -233,6 +234,7 @@ static void txseg_trim(struct tcp *t, struct tcp_txseg *s, unsigned k)
 	s->sacked >>= k;
 	s->lost >>= k;
 	s->rtx >>= k;
+	s->again >>= k;
 	t->queued -= n;
 	while (n > 0) {
 		struct pkt_frag *f = &s->frag[drop];
@@ -251,15 +253,17 @@ static void txseg_trim(struct tcp *t, struct tcp_txseg *s, unsigned k)
 		s->frag[i] = s->frag[i + drop];
 }
 
-static nsec_t ack_rtt(const struct tcp *t, const struct tcp_txseg *s)
+/* Granules that this ACK takes: of those sent again nobody knows which one arrived. [RFC 6298 3] */
+static nsec_t ack_rtt(struct tcp *t, struct tcp_in *in, const struct tcp_txseg *s, uint64_t mask)
 {
-	return s->ever_rtx ? 0 : t->host->now - s->xmit;
+	in->first_try |= (mask & s->lost & ~s->again) != 0;
+	return mask & s->again ? -1 : t->host->now - s->xmit;
 }
 
 void tcp_loss_acked(struct tcp *t, struct tcp_in *in)
 {
 	struct tcp_txseg *s;
-	nsec_t rtt = 0;
+	nsec_t rtt = 0, sample;
 	uint32_t newly = in->acked, sacked = t->busy->loss.sacked;
 
 	while ((s = TAILQ_FIRST(&t->busy->txq)) != NULL && s->gran != 0) {
@@ -269,9 +273,10 @@ void tcp_loss_acked(struct tcp *t, struct tcp_in *in)
 			uint64_t late = txseg_all(s) & ~s->sacked;
 
 			if (late != 0) {
-				rtt = ack_rtt(t, s);
+				sample = ack_rtt(t, in, s, late);
+				rtt = rtt < 0 ? rtt : sample;
 				tcp_rack_update(t, s, s->ngran - 1u);
-				if (!s->ever_rtx && t->busy->loss.sacked > 0 && s->lost == 0 &&
+				if (s->again == 0 && t->busy->loss.sacked > 0 && s->lost == 0 &&
 					seq_lt(first_of(s, late), t->busy->loss.high_sacked))
 					t->busy->loss.reord_seen = true;
 			}
@@ -285,7 +290,8 @@ void tcp_loss_acked(struct tcp *t, struct tcp_in *in)
 			unsigned k = (in->ack - s->seq) / s->gran;
 
 			if (k > 0) {
-				rtt = ack_rtt(t, s);
+				sample = ack_rtt(t, in, s, ((1ull << k) - 1) & ~s->sacked);
+				rtt = rtt < 0 ? rtt : sample;
 				tcp_rack_update(t, s, k - 1);
 				txseg_trim(t, s, k);
 			}
@@ -295,6 +301,7 @@ void tcp_loss_acked(struct tcp *t, struct tcp_in *in)
 	t->snd_una = in->ack;
 	sacked -= t->busy->loss.sacked; /* those were counted when the SACK came */
 	in->acked = newly > sacked ? newly - sacked : 0;
+	tcp_hystart_ack(t, rtt);
 	if (rtt > 0)
 		tcp_rtt_sample(t, rtt);
 	else if (t->ts_ok && in->o.ts_ok && in->o.tsecr != 0)
@@ -378,10 +385,18 @@ static bool try_undo(struct tcp *t, const struct tcp_in *in)
 	bool eifel = t->ts_ok && in->o.ts_ok && l->undo_ts != 0 && in->o.tsecr != 0 &&
 		     (int32_t)(in->o.tsecr - l->undo_ts) < 0 && seq_lt(l->undo_una, t->snd_una);
 	bool dsack = in->dsack && l->undo_ts != 0 && l->undo_rtx == 0;
-	struct tcp_txseg *s;
 
 	if (!l->undo_ok || l->ca == TCP_CA_OPEN || (!eifel && !dsack))
 		return false;
+	tcp_loss_undo(t);
+	return true;
+}
+
+void tcp_loss_undo(struct tcp *t)
+{
+	struct tcp_loss *l = &t->busy->loss;
+	struct tcp_txseg *s;
+
 	TAILQ_FOREACH (s, &t->busy->txq, q) {
 		if (s->gran == 0)
 			break;
@@ -389,12 +404,12 @@ static bool try_undo(struct tcp *t, const struct tcp_in *in)
 	}
 	l->lost = l->rtx = 0;
 	l->ca = TCP_CA_OPEN;
+	l->frto = FRTO_OFF;
 	l->undo_ok = false;
 	l->reord_seen = true;
 	t->backoff = 0;
 	tcp_cc_undo(t);
 	t->host->c.spurious++;
-	return true;
 }
 
 /* Without SACK: the third duplicate, and every partial ACK, mean the first segment. [RFC 6582] */
@@ -454,7 +469,8 @@ void tcp_loss_after_ack(struct tcp *t, struct tcp_in *in)
 
 	if (advanced || in->sacked_new > 0 || in->dsack)
 		tlp_ack(t, in);
-	if (!try_undo(t, in) && l->ca != TCP_CA_OPEN && !seq_lt(t->snd_una, l->high_seq))
+	if (!try_undo(t, in) && !tcp_frto_ack(t, in) && l->ca != TCP_CA_OPEN &&
+		!seq_lt(t->snd_una, l->high_seq))
 		recovery_exit(t);
 	if (!t->sack_ok)
 		reno_dupacks(t, in, advanced);
@@ -501,6 +517,9 @@ void tcp_loss_rto(struct tcp *t)
 		}
 		tcp_mark_lost(t, s, txseg_all(s));
 	}
+	l->frto = FRTO_OFF;
+	if (!reneged && (l->ca != TCP_CA_LOSS || t->retries > 1))
+		tcp_frto_start(t);
 	l->ca = TCP_CA_LOSS;
 	l->high_seq = t->snd_nxt;
 	l->dupacks = 0;

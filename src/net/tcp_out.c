@@ -268,6 +268,7 @@ static void out_data(struct tcp *t, struct tcp_out *o, struct tcp_txseg *s, uint
 		acked_by(t, o);
 	t->last_snd = t->host->now;
 	t->bytes_sent += n;
+	tcp_pace_sent(t, n);
 	t->segs_out += n > t->mss ? (n - 1) / t->mss : 0;
 	count_unit(t->host, n);
 	if (again) {
@@ -338,16 +339,6 @@ static bool out_lost(struct tcp *t, struct tcp_out *o)
 }
 
 /* ---- new data ---- */
-
-uint64_t tcp_pacing_rate(const struct tcp *t)
-{
-	uint64_t most = u32_max(t->cc.cwnd, t->snd_nxt - t->snd_una);
-
-	if (t->srtt <= 0)
-		return 0;
-	most = t->cc.cwnd < t->cc.ssthresh / 2 ? most * 2 : most * 6 / 5;
-	return most * (uint64_t)NSEC_PER_SEC / (uint64_t)t->srtt;
-}
 
 /* The largest unit that should leave at once: about 1 ms of the rate, more on short paths. */
 static uint32_t burst_limit(const struct tcp *t)
@@ -609,18 +600,33 @@ static void fin_place(struct tcp *t)
 		t->busy->unsent = s;
 }
 
+/* New data before what the timer thinks lost; if there is none to send, as ever. [RFC 5682 2] */
+static bool out_frto(struct tcp *t, struct tcp_out *o)
+{
+	if (out_new(t, o))
+		return true;
+	if (t->snd_nxt == t->busy->loss.high_seq)
+		t->busy->loss.frto = FRTO_OFF;
+	return false;
+}
+
 static bool out_queue(struct tcp *t, struct tcp_out *o)
 {
+	bool held;
+
 	fin_place(t);
 	if (t->fin_again && out_fin_again(t, o))
 		return true;
 	if (t->probe_now && out_probe(t, o))
 		return true;
-	if (out_lost(t, o))
+	held = tcp_pace_holds(t);
+	if (!held && t->busy->loss.frto == FRTO_NEW && out_frto(t, o))
+		return true;
+	if (!held && t->busy->loss.frto != FRTO_NEW && out_lost(t, o))
 		return true;
 	if (t->busy->loss.tlp_now && out_tlp(t, o))
 		return true;
-	if (out_new(t, o))
+	if (!held && out_new(t, o))
 		return true;
 	if (t->busy->unsent != NULL && t->snd_una == t->snd_nxt &&
 		t->busy->timer[TCP_T_RTX] == NSEC_NEVER && !t->throttled)

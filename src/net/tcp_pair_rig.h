@@ -29,6 +29,7 @@ struct pair_link {
 	unsigned loss, dup, reorder; /* of 10000 */
 	nsec_t reorder_by;
 	bool super;
+	bool far; /* its queue is somewhere on the way: what was sent has left at once */
 	bool (*drop)(void *, const struct tcp_out *, uint32_t seq); /* chosen victims */
 	void *drop_arg;
 	nsec_t free_at; /* the queue is empty then */
@@ -190,7 +191,7 @@ static inline void pair_out(struct pair *p, unsigned from, struct tcp_out *o)
 		TAILQ_INSERT_HEAD(&p->free, k, q);
 		return;
 	}
-	k->leaves = l->free_at;
+	k->leaves = l->far ? p->now : l->free_at;
 	k->ce = false;
 	pair_fly(p, k, at);
 	if (p->trace)

@@ -81,7 +81,7 @@ void tcp_rack_detect(struct tcp *t)
 	TAILQ_FOREACH (s, &t->busy->txq, q) {
 		uint64_t out;
 
-		if (s->gran == 0 || (s->xmit > l->rack_xmit && !s->ever_rtx))
+		if (s->gran == 0 || (s->xmit > l->rack_xmit && s->again == 0))
 			break;
 		out = txseg_all(s) & ~s->sacked;
 		left = detect_bits(t, s, out & ~s->lost, s->xmit, wnd);

@@ -325,6 +325,7 @@ static void run_one(struct tcp *t, enum tcp_timer which)
 		t->host->c.acks_delayed++;
 		tcp_make_ready(t);
 		break;
+	case TCP_T_PACE:
 	case TCP_T_USER:
 		tcp_push_check(t);
 		break;

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * tcp_pace: how fast a window goes out: the rate is the window twice per round trip in slow start, six
+ * fifths of it later, so that pacing never holds the window back; each unit moves the earliest time at
+ * which the next may leave. Up to a millisecond that was not used may be made up for: timers are late.
+ *
+ * Not paced: the first ten segments, round trips below 100 us, and rates at which 64 KiB take less than
+ * 16 us: there a timer costs more than it saves.
+ */
+#include "net/tcp_int.h"
+
+#define PACE_MIN_RTT  (100 * NSEC_PER_USEC)
+#define PACE_MAX_RATE ((uint64_t)65536 * (NSEC_PER_SEC / (16 * NSEC_PER_USEC)))
+#define PACE_CREDIT   NSEC_PER_MSEC
+#define PACE_FREE     10 /* segments */
+
+uint64_t tcp_pacing_rate(const struct tcp *t)
+{
+	uint64_t most = u32_max(t->cc.cwnd, t->snd_nxt - t->snd_una);
+
+	if (t->srtt <= 0)
+		return 0;
+	most = t->cc.cwnd < t->cc.ssthresh / 2 ? most * 2 : most * 6 / 5;
+	return most * (uint64_t)NSEC_PER_SEC / (uint64_t)t->srtt;
+}
+
+bool tcp_pace_holds(struct tcp *t)
+{
+	nsec_t at = t->busy->pace_at;
+
+	if (at <= t->host->now)
+		return false;
+	if (t->busy->timer[TCP_T_PACE] != at) {
+		tcp_timer_set(t, TCP_T_PACE, at);
+		t->host->c.paced++;
+	}
+	return true;
+}
+
+void tcp_pace_sent(struct tcp *t, uint32_t len)
+{
+	nsec_t from = t->host->now - PACE_CREDIT;
+	uint64_t rate;
+
+	if (t->host->conf.no_pacing || t->min_rtt < PACE_MIN_RTT ||
+		t->bytes_sent <= PACE_FREE * (uint64_t)t->mss)
+		return;
+	rate = tcp_pacing_rate(t);
+	if (rate == 0 || rate >= PACE_MAX_RATE)
+		return;
+	if (t->busy->pace_at > from)
+		from = t->busy->pace_at;
+	t->busy->pace_at = from + (nsec_t)(len * (uint64_t)NSEC_PER_SEC / rate);
+}
