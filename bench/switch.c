@@ -58,10 +58,11 @@ static void die(const char *what, const struct err *err)
 	exit(1);
 }
 
-static void on_notify(void *ctx, unsigned queue)
+static bool on_notify(void *ctx, unsigned queue)
 {
 	(void)queue;
 	((struct side *)ctx)->notified++;
+	return true;
 }
 
 static void on_broke(void *ctx, unsigned queue, const char *reason)

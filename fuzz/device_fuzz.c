@@ -147,12 +147,13 @@ static void ambush_spring(struct run *r)
 		r->g[HOSTILE].mem[a.at + i] = a.bytes[i];
 }
 
-static void notify(void *ctx, unsigned queue)
+static bool notify(void *ctx, unsigned queue)
 {
 	struct guest *g = ctx;
 
 	check(queue < VDEV_QUEUES);
 	ambush_spring(g->run);
+	return true;
 }
 
 static void broke(void *ctx, unsigned queue, const char *reason)

@@ -32,9 +32,10 @@ static void note_kick(void *ctx, unsigned queue)
 	((struct rings *)ctx)->kicked[queue] = true;
 }
 
-static void note_call(void *ctx, unsigned queue)
+static bool note_call(void *ctx, unsigned queue)
 {
 	((struct rings *)ctx)->called[queue] = true;
+	return true;
 }
 
 static void note_broken(void *ctx, const char *reason)

@@ -25,6 +25,7 @@ static int open_vhost(struct port **port, struct net *net, const struct spec *s,
 		.server = s->server,
 		.mode = s->mode,
 		.group = s->group,
+		.call_us = s->call_us,
 		.dev = {.mtu = s->mtu, .off = s->off},
 	};
 

@@ -109,6 +109,7 @@ static void show_vhost(json_t *o, const struct net_port *p)
 	set_bool(o, "connected", vhost_be_connected(p->port));
 	set_bool(o, "awaited", vhost_be_awaited(p->port));
 	set_text(o, "last_end", vhost_be_last_end(p->port));
+	set_num(o, "held", vhost_be_held(p->port, VDEV_RX) + vhost_be_held(p->port, VDEV_TX));
 	show_device(o, p);
 }
 

@@ -415,6 +415,9 @@ static const struct spec_key keys[] = {
 		"the address offered to the guest; default: made from the names"},
 	{VHOST, "mode", "OCTAL", value_mode, AT(mode), 0, 0, "of the socket file; default 0600"},
 	{VHOST, "group", "GROUP", value_group, AT(group), 0, 0, "of the socket file"},
+	{VHOST, "call_us", "MICROSECONDS", value_number, AT(call_us), 0, VHOST_CALL_US_MAX,
+		"interrupts of a bulk stream keep this distance; default 100, 0: one for each "
+		"burst"},
 	{VIRTIO, "server", "on|off", value_switch, AT(server), 0, 0,
 		"on: listen; default off: connect, and again when it ends"},
 	{VIRTIO, "mac", "ADDRESS", value_mac, AT(mac), 0, 0,
@@ -601,8 +604,11 @@ int spec_parse(struct spec *s, const char *text, const struct spec_ctx *ctx, str
 	size_t len = strlen(text) + 1, room = strlen(ctx->cwd) + len + 1;
 	int r;
 
-	*s = (struct spec){
-		.mode = 0600, .group = (gid_t)-1, .vnet_hdr = TAP_HDR_LEN, .order = TAP_ORDER};
+	*s = (struct spec){.mode = 0600,
+		.call_us = VHOST_CALL_US,
+		.group = (gid_t)-1,
+		.vnet_hdr = TAP_HDR_LEN,
+		.order = TAP_ORDER};
 	vdrv_config_init(&s->drv);
 	s->store = malloc(len + room);
 	if (!s->store)

@@ -15,6 +15,7 @@
 #include "base/err.h"
 #include "base/limits.h"
 #include "port/tap.h"
+#include "port/vhost_be.h"
 #include "port/vdrv.h"
 
 enum spec_kind {
@@ -37,7 +38,8 @@ struct spec {
 	char ifname[SPEC_IFNAME]; /* tap; macvtap: that of the interface below */
 	bool server;
 	uint8_t mac[6];
-	uint32_t mtu; /* 0: not given (tap) */
+	uint32_t mtu;     /* 0: not given (tap) */
+	uint32_t call_us; /* vhost-user */
 	uint64_t off;
 	mode_t mode;
 	gid_t group;              /* (gid_t)-1: leave */

@@ -45,7 +45,7 @@ static int queue_check(unsigned queue, struct err *err)
 
 /* the vdev's callbacks */
 
-static void dev_notify(void *ctx, unsigned queue)
+static bool dev_notify(void *ctx, unsigned queue)
 {
 	struct weft_dev *d = ctx;
 
@@ -53,6 +53,7 @@ static void dev_notify(void *ctx, unsigned queue)
 		eventfd_write(d->queue[queue].call_fd, 1);
 	else if (d->events.interrupt)
 		d->events.interrupt(d->ctx, queue);
+	return true;
 }
 
 static void dev_broke(void *ctx, unsigned queue, const char *reason)

@@ -60,7 +60,8 @@ struct vdev {
 	uint8_t rarp_mac[6]; /* SEND_RARP: to be lent with the next pull */
 	bool rarp_pending;
 
-	void (*notify)(void *ctx, unsigned queue); /* used buffers: interrupt the driver */
+	/* Used buffers: interrupt the driver. False: not yet, the callee counts it when it does. */
+	bool (*notify)(void *ctx, unsigned queue);
 	void (*broke)(
 		void *ctx, unsigned queue, const char *reason); /* once per break: VRING_ERR */
 	void *ctx;

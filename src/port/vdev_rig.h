@@ -53,9 +53,10 @@ struct guest {
 static struct loop loop;
 static struct burst burst;
 
-static inline void on_notify(void *ctx, unsigned queue)
+static inline bool on_notify(void *ctx, unsigned queue)
 {
 	((struct guest *)ctx)->notified[queue]++;
+	return true;
 }
 
 static inline void on_broke(void *ctx, unsigned queue, const char *reason)

@@ -234,10 +234,8 @@ void vdev_flush(struct portq *q)
 		vdev_break(v, VDEV_RX, "guest memory was truncated");
 		return;
 	}
-	if (vq_dev_publish(vq) && v->notify) {
+	if (vq_dev_publish(vq) && v->notify && v->notify(v->ctx, VDEV_RX))
 		q->out.notify++;
-		v->notify(v->ctx, VDEV_RX);
-	}
 }
 
 bool vdev_arm_room(struct portq *q, uint32_t need)

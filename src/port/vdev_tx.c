@@ -237,10 +237,8 @@ void vdev_settle(struct portq *q, const struct burst *b, unsigned n)
 	v->nlent = 0;
 	v->rarp_lent = false;
 	q->in.bufs += done;
-	if (done && vq_dev_publish(vq) && v->notify) {
+	if (done && vq_dev_publish(vq) && v->notify && v->notify(v->ctx, VDEV_TX))
 		q->in.notify++;
-		v->notify(v->ctx, VDEV_TX);
-	}
 }
 
 bool vdev_arm(struct portq *q)
@@ -273,8 +271,6 @@ void vdev_tx_discard(struct vdev *v)
 	} while (left && (n || vq_dev_arm(vq, 1)));
 	if (vq->broken)
 		vdev_break(v, VDEV_TX, vq->broken);
-	if (vq_dev_publish(vq) && v->notify) {
+	if (vq_dev_publish(vq) && v->notify && v->notify(v->ctx, VDEV_TX))
 		q->in.notify++;
-		v->notify(v->ctx, VDEV_TX);
-	}
 }

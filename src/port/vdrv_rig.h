@@ -44,9 +44,10 @@ static inline void rig_kick(void *ctx, unsigned queue)
 	((struct rig *)ctx)->kicked[queue] = true;
 }
 
-static inline void rig_notify(void *ctx, unsigned queue)
+static inline bool rig_notify(void *ctx, unsigned queue)
 {
 	((struct rig *)ctx)->called[queue] = true;
+	return true;
 }
 
 static inline void rig_broke(void *ctx, const char *reason)

@@ -63,9 +63,42 @@ static const struct vhost_conn_ops conn_ops = {be_work, be_ended};
 
 /* the vdev's callbacks */
 
-static void be_notify(void *ctx, unsigned queue)
+static bool be_notify(void *ctx, unsigned queue)
 {
-	vhost_req_notify(ctx, queue);
+	struct vhost_be *be = ctx;
+
+	if (!hold_wish(&be->ring[queue].hold))
+		return false;
+	vhost_req_notify(be, queue);
+	return true;
+}
+
+static void be_held(struct hold *h)
+{
+	struct vhost_ring *r = (void *)((char *)h - offsetof(struct vhost_ring, hold));
+	unsigned queue = (unsigned)(r - r->be->ring);
+	struct portq *q = &r->be->dev.port.q;
+
+	(queue == VDEV_RX ? &q->out : &q->in)->notify++;
+	vhost_req_notify(r->be, queue);
+}
+
+static int holds_init(struct vhost_be *be)
+{
+	struct portq *q = &be->dev.port.q;
+	int r = 0;
+
+	for (unsigned i = 0; i < VDEV_QUEUES && !r; i++)
+		r = hold_init(&be->ring[i].hold, be->dev.port.loop, i == VDEV_RX ? &q->out : &q->in,
+			be_held);
+	return r;
+}
+
+static void be_timers_release(struct vhost_be *be)
+{
+	loop_timer_release(be->dev.port.loop, &be->poll);
+	for (unsigned i = 0; i < VDEV_QUEUES; i++)
+		hold_fini(&be->ring[i].hold);
 }
 
 static void be_broke(void *ctx, unsigned queue, const char *reason)
@@ -105,8 +138,9 @@ static struct vhost_be *be_new(const char *name, const struct vdev_config *dev, 
 	be->dev.port.ops = &be->ops;
 	vhost_req_init(be);
 	if (vhost_conn_init(&be->conn, &conn_ops, false, be->dev.port.name, loop, log) == 0) {
-		if (loop_timer_reserve(loop, &be->poll, vhost_req_poll) == 0)
+		if (loop_timer_reserve(loop, &be->poll, vhost_req_poll) == 0 && holds_init(be) == 0)
 			return be;
+		be_timers_release(be);
 		vhost_conn_fini(&be->conn);
 	}
 	vdev_fini(&be->dev);
@@ -130,6 +164,8 @@ int vhost_be_open(struct port **port, const char *name, const struct vhost_be_co
 
 	if (!be)
 		return -ENOMEM;
+	for (unsigned q = 0; q < VDEV_QUEUES; q++)
+		be->ring[q].hold.gap = config->call_us * NSEC_PER_USEC;
 	r = vhost_conn_open(&be->conn, &conn, err);
 	if (r) {
 		vhost_be_free(&be->dev.port);
@@ -171,9 +207,14 @@ void vhost_be_free(struct port *p)
 		return;
 	be_close(p);
 	vhost_conn_fini(&be->conn);
-	loop_timer_release(p->loop, &be->poll);
+	be_timers_release(be);
 	vdev_fini(&be->dev);
 	free(be);
+}
+
+uint64_t vhost_be_held(const struct port *p, unsigned queue)
+{
+	return be_of_const(p)->ring[queue].hold.n_held;
 }
 
 const char *vhost_be_path(const struct port *p)

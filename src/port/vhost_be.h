@@ -12,11 +12,16 @@
 
 #include "port/vdev.h"
 
+#define VHOST_CALL_US     100 /* by measurement: docs/performance.md */
+#define VHOST_CALL_US_MAX 10000
+
 struct vhost_be_config {
 	const char *path; /* < 108 bytes */
 	bool server;      /* listen; false: connect and reconnect */
 	mode_t mode;      /* of the listening socket, e.g. 0600 */
 	gid_t group;      /* (gid_t)-1: leave */
+	uint32_t
+		call_us; /* between two notifications of a bulk stream (port/hold.h), 0: never wait */
 	struct vdev_config dev;
 };
 
@@ -36,6 +41,7 @@ bool vhost_be_server(const struct port *);
 const struct vdev *vhost_be_vdev(const struct port *);
 bool vhost_be_connected(const struct port *);
 bool vhost_be_awaited(const struct port *); /* another front-end waits for the end of this one */
+uint64_t vhost_be_held(const struct port *, unsigned queue); /* notifications that waited */
 const char *vhost_be_last_end(const struct port *); /* why the last session ended, "" if none did */
 
 #endif

@@ -6,6 +6,7 @@
 #ifndef PORT_VHOST_BE_INT_H
 #define PORT_VHOST_BE_INT_H
 
+#include "port/hold.h"
 #include "port/vhost_be.h"
 #include "port/vhost_conn.h"
 
@@ -16,6 +17,7 @@ struct vhost_ring {
 	bool polled;         /* no kick will ever come: look every millisecond */
 	int call_fd, err_fd; /* -1: none */
 	bool call_is_socket, err_is_socket;
+	struct hold hold; /* of its call_fd */
 };
 
 struct vhost_be {

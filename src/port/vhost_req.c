@@ -166,9 +166,18 @@ void vhost_req_broke(struct vhost_be *be, unsigned q)
 			"cannot tell the front-end that the device needs a reset");
 }
 
+/* The ring's next index. What the driver is to hear of the ring, it hears before. */
+static uint16_t ring_pause(struct vhost_be *be, unsigned q)
+{
+	uint16_t next = vdev_ring_stop(&be->dev, q);
+
+	hold_flush(&be->ring[q].hold);
+	return next;
+}
+
 static void ring_stop(struct vhost_be *be, unsigned q)
 {
-	vdev_ring_stop(&be->dev, q);
+	ring_pause(be, q);
 	kick_drop(be, q);
 }
 
@@ -420,7 +429,7 @@ static const char *set_vring_addr(struct vhost_be *be, struct vhost_user_msg *m)
 	/* While running it may come for its log flag alone, which means nothing to us. */
 	if (be->dev.ring[q].started && ring_addr_same(&be->dev.ring[q], m))
 		return NULL;
-	vdev_ring_stop(&be->dev, q); /* goes on where it was */
+	ring_pause(be, q); /* goes on where it was */
 	r = vdev_set_ring_addr(
 		&be->dev, q, m->u.addr.desc, m->u.addr.avail, m->u.addr.used, &be->err);
 	ring_try(be, q); /* refused: with the old ones */
@@ -435,7 +444,7 @@ static const char *set_vring_base(struct vhost_be *be, struct vhost_user_msg *m)
 		return bad_queue;
 	if (m->u.state.num > UINT16_MAX)
 		return "ring index beyond 65535";
-	vdev_ring_stop(&be->dev, q);
+	ring_pause(be, q);
 	vdev_set_ring_base(&be->dev, q, (uint16_t)m->u.state.num);
 	ring_try(be, q);
 	return NULL;
@@ -447,7 +456,7 @@ static const char *get_vring_base(struct vhost_be *be, struct vhost_user_msg *m)
 
 	if (q >= VDEV_QUEUES)
 		return bad_queue;
-	m->u.state.num = vdev_ring_stop(&be->dev, q);
+	m->u.state.num = ring_pause(be, q);
 	kick_drop(be, q);
 	return NULL;
 }
@@ -660,6 +669,7 @@ void vhost_req_forget(struct vhost_be *be)
 	gmem_init(&none);
 	memory_replace(be, &none);
 	for (unsigned q = 0; q < VDEV_QUEUES; q++) {
+		hold_cancel(&be->ring[q].hold);
 		signal_replace(be, &be->ring[q].call_fd, &be->ring[q].call_is_socket, -1);
 		signal_replace(be, &be->ring[q].err_fd, &be->ring[q].err_is_socket, -1);
 	}
