@@ -1,10 +1,14 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """uml - TCP between two User-Mode Linux guests, through weft and through DPDK's testpmd in turn.
 
+Each guest has a core of its own, as one would give it to a virtual CPU, and the device, weft or
+testpmd, runs where the scheduler puts it; then the same with nothing pinned at all.
+
 testpmd serves no back-end request channel, which User-Mode Linux needs for its interrupts, so for it
 (and only for it) vu-filter stands between the two sockets; messages pass it, frames do not.
 """
 import json
+import os
 import pathlib
 import shutil
 import statistics
@@ -17,13 +21,24 @@ from guest import Missing, Nic, UmlGuest
 HERE = pathlib.Path(__file__).resolve().parent
 
 
-def stream(socks, seconds):
+def boot_on(core, guest):
+    """Boot it, with all that it starts, on one core, or on any."""
+    mine = os.sched_getaffinity(0)
+    if core is not None:
+        os.sched_setaffinity(0, {core})
+    try:
+        guest.boot()
+    finally:
+        os.sched_setaffinity(0, mine)
+
+
+def stream(socks, seconds, cores):
     """Gbit/s received, a to b and b to a, and the bytes carried."""
     a = UmlGuest("a", [Nic(socks[0], ip="10.0.0.1/24")])
     b = UmlGuest("b", [Nic(socks[1], ip="10.0.0.2/24")])
     try:
-        a.boot()
-        b.boot()
+        boot_on(cores[0], a)
+        boot_on(cores[1], b)
         a.ready()
         b.ready()
         b.run("iperf3 -s -D; sleep 0.5")
@@ -37,21 +52,21 @@ def stream(socks, seconds):
         b.stop()
 
 
-def through_weft(run, work, seconds):
+def through_weft(run, work, seconds, cores):
     socks = [str(work / f"w{i}.sock") for i in (0, 1)]
     p = subprocess.Popen([str(run.WEFT), "run", "-n", f"bench{time.monotonic_ns()}"] +
                          [f"vhost-user:{s}" for s in socks], stdout=subprocess.PIPE, text=True)
     try:
         p.stdout.readline()
-        return stream(socks, seconds)
+        return stream(socks, seconds, cores)
     finally:
         run.end(p)
 
 
-def through_testpmd(run, work, seconds):
+def through_testpmd(run, work, seconds, cores):
     tag = time.monotonic_ns()
     socks = [str(work / f"d{tag}{i}.sock") for i in (0, 1)]
-    dev = run.Testpmd(work, f"dev{tag}", run.cores()[0],
+    dev = run.Testpmd(work, f"dev{tag}", "{},{}".format(*run.cores()),
                       [a for i, s in enumerate(socks) for a in ("--vdev", f"net_vhost{i},iface={s},tso=1")])
     filters = []
     try:
@@ -60,7 +75,7 @@ def through_testpmd(run, work, seconds):
         for s in socks:
             filters.append(subprocess.Popen([str(HERE / "vu-filter"), "--uml", s + ".f", s]))
         time.sleep(1)
-        return stream([s + ".f" for s in socks], seconds)
+        return stream([s + ".f" for s in socks], seconds, cores)
     finally:
         for f in filters:
             run.end(f)
@@ -72,20 +87,21 @@ def part_uml(run, quick):
     if not shutil.which(run.TESTPMD):
         run.say("no dpdk-testpmd: skipped")
         return
-    pairs, seconds = (1, 3) if quick else (3, 8)
-    weft, dpdk = [], []
-    try:
-        for _ in range(pairs):
-            with tempfile.TemporaryDirectory(prefix="weft-bench.") as d:
-                weft.append(through_weft(run, pathlib.Path(d), seconds))
-                dpdk.append(through_testpmd(run, pathlib.Path(d), seconds))
-    except Missing as e:
-        run.say(f"skipped: {e}")
-        return
+    pairs, seconds = (1, 3) if quick else (3, 6)
     rows = []
-    for i, way in enumerate(("a to b", "b to a")):
-        w, t = [x[i] for x in weft], [x[i] for x in dpdk]
-        ratio = [x / y for x, y in zip(w, t)]
-        rows.append([way, f"{statistics.median(w):.2f}", f"{statistics.median(t):.2f}",
-                     f"{statistics.median(ratio):.2f} ({min(ratio):.2f} .. {max(ratio):.2f})"])
-    run.table(["direction", "weft, Gbit/s", "testpmd, Gbit/s", "ratio (min .. max)"], rows)
+    for placed, cores in (("each guest on a core", run.cores()), ("nothing pinned", (None, None))):
+        weft, dpdk = [], []
+        try:
+            for _ in range(pairs):
+                with tempfile.TemporaryDirectory(prefix="weft-bench.") as d:
+                    weft.append(through_weft(run, pathlib.Path(d), seconds, cores))
+                    dpdk.append(through_testpmd(run, pathlib.Path(d), seconds, cores))
+        except Missing as e:
+            run.say(f"skipped: {e}")
+            return
+        for i, way in enumerate(("a to b", "b to a")):
+            w, t = [x[i] for x in weft], [x[i] for x in dpdk]
+            ratio = [x / y for x, y in zip(w, t)]
+            rows.append([placed, way, f"{statistics.median(w):.2f}", f"{statistics.median(t):.2f}",
+                         f"{statistics.median(ratio):.2f} ({min(ratio):.2f} .. {max(ratio):.2f})"])
+    run.table(["placement", "direction", "weft, Gbit/s", "testpmd, Gbit/s", "ratio (min .. max)"], rows)

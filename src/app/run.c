@@ -55,7 +55,7 @@ static void run_signal(struct loop_fd *f, uint32_t epoll_events)
 
 /*
  * Every guest memory region, ring and session costs descriptors; the soft limit is often 1024. And
- * timers of 100 us, which the kernel would let slip by another 50.
+ * timers of 200 us, which the kernel would let slip by another 50.
  */
 static void run_raise_limits(void)
 {

@@ -416,7 +416,7 @@ static const struct spec_key keys[] = {
 	{VHOST, "mode", "OCTAL", value_mode, AT(mode), 0, 0, "of the socket file; default 0600"},
 	{VHOST, "group", "GROUP", value_group, AT(group), 0, 0, "of the socket file"},
 	{VHOST, "call_us", "MICROSECONDS", value_number, AT(call_us), 0, VHOST_CALL_US_MAX,
-		"interrupts of a bulk stream keep this distance; default 100, 0: one for each "
+		"interrupts of a bulk stream keep this distance; default 200, 0: one for each "
 		"burst"},
 	{VIRTIO, "server", "on|off", value_switch, AT(server), 0, 0,
 		"on: listen; default off: connect, and again when it ends"},

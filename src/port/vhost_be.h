@@ -12,7 +12,7 @@
 
 #include "port/vdev.h"
 
-#define VHOST_CALL_US     100 /* by measurement: docs/performance.md */
+#define VHOST_CALL_US     200 /* by measurement: docs/performance.md */
 #define VHOST_CALL_US_MAX 10000
 
 struct vhost_be_config {
