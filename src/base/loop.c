@@ -25,6 +25,7 @@ int loop_init(struct loop *l, struct err *err)
 		return err_set(err, errno, "cannot make an event queue: %s", strerror(errno));
 	evfd_init(&l->evfd);
 	l->now = clock_now();
+	loop_listen(l);
 	return 0;
 }
 
@@ -277,7 +278,16 @@ static void loop_deliver(struct loop *l, const struct epoll_event *ev, unsigned 
 static bool loop_may_skip(struct loop *l)
 {
 	return !TAILQ_EMPTY(&l->tasks) && !l->virtual_now &&
-	       loop_refresh(l) - l->looked < LOOP_LOOK_NS;
+	       loop_refresh(l) - l->looked < l->look_after;
+}
+
+/* Whoever says something is listened to more closely. */
+static void look_rarer(struct loop *l, bool found)
+{
+	if (found)
+		loop_listen(l);
+	else if (l->look_after < LOOP_LOOK_MAX_NS)
+		l->look_after *= 2;
 }
 
 /* Wait and deliver what came; 0 or -errno. */
@@ -292,6 +302,7 @@ static int loop_look(struct loop *l, bool wait)
 	if (patience)
 		l->wakeups++;
 	l->looked = loop_refresh(l);
+	look_rarer(l, n > 0);
 	if (n > 0)
 		loop_deliver(l, ev, (unsigned)n);
 	return 0;

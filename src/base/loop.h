@@ -5,8 +5,12 @@
  * A round (loop_dispatch) is: wait for descriptors, at most until the next timer and not at all if
  * a deferred call is pending; read the clock; call what is ready; run the timers that are due; run
  * the deferred calls that were pending when the round began to run them (one that defers itself
- * again runs in the next round). Nothing polls: an idle loop sleeps for ever. While deferred calls keep
- * it busy it looks at its descriptors every LOOP_LOOK_NS only: each look is a system call.
+ * again runs in the next round). Nothing polls: an idle loop sleeps for ever.
+ *
+ * While deferred calls keep it busy it does not look at its descriptors every round, for each look is a
+ * system call: LOOP_LOOK_NS after a look that found something, and twice as long after each that
+ * found nothing, up to LOOP_LOOK_MAX_NS. So who talks by descriptors is heard as soon as ever, and who
+ * does not costs a hundredth of the time.
  *
  * Every object is embedded in its owner and must be taken out (loop_del, loop_cancel, loop_undefer)
  * before its memory goes. All of these may be called from inside any callback, also for an object
@@ -23,8 +27,9 @@
 #include "base/err.h"
 #include "base/evfd.h"
 
-#define LOOP_EVENTS  64                   /* taken from epoll at once */
-#define LOOP_LOOK_NS (20 * NSEC_PER_USEC) /* between two looks while there is deferred work */
+#define LOOP_EVENTS      64                    /* taken from epoll at once */
+#define LOOP_LOOK_NS     (20 * NSEC_PER_USEC)  /* between two looks while there is deferred work */
+#define LOOP_LOOK_MAX_NS (160 * NSEC_PER_USEC) /* the same, if nothing is ever found */
 
 struct loop_fd {
 	int fd; /* set by loop_add, -1 after loop_del; not closed by the loop */
@@ -48,7 +53,8 @@ struct loop {
 	int epfd;         /* pollable: the host of a library may wait on it */
 	struct evfd evfd; /* to signal peers of this thread's ports */
 	nsec_t now;
-	nsec_t looked; /* at the descriptors */
+	nsec_t looked;     /* when descriptors were looked at ... */
+	nsec_t look_after; /* ... and how long not to do it again while there is deferred work */
 	struct loop_timer **heap;
 	unsigned nheap, heap_cap;
 	TAILQ_HEAD(loop_tasks, loop_task) tasks;
@@ -70,6 +76,12 @@ static inline nsec_t loop_now(const struct loop *l)
 	return l->now;
 }
 nsec_t loop_refresh(struct loop *);
+
+/* Whoever waits for a descriptor while there is deferred work: the next look is soon. */
+static inline void loop_listen(struct loop *l)
+{
+	l->look_after = LOOP_LOOK_NS;
+}
 
 /* Watch `fd` for EPOLLIN | EPOLLOUT | EPOLLET ... 0 or -errno (ENOSPC, EPERM: not pollable). */
 int loop_add(struct loop *, struct loop_fd *, int fd, uint32_t epoll_events);

@@ -237,6 +237,54 @@ static void on_run(struct loop_task *task)
 		loop_undefer(d->loop, &d->victim->task);
 }
 
+static void on_task(struct loop_task *t)
+{
+	(void)t;
+}
+
+/* Deferred work keeps the loop from its descriptors for a while, longer if none ever speaks. */
+static void test_looks(void **state)
+{
+	struct loop_task t = {.run = on_task};
+	const nsec_t zero = 0;
+	struct watched w;
+	struct loop l;
+
+	(void)state;
+	assert_int_equal(loop_init(&l, NULL), 0);
+	watch(&l, &w);
+	loop_defer(&l, &t);
+	l.looked = clock_now() + NSEC_PER_SEC; /* a moment ago, for a second to come */
+	assert_int_equal(loop_dispatch(&l, true), 0);
+	assert_int_equal(w.called, 0);
+	loop_defer(&l, &t);
+	l.looked = clock_now() - l.look_after;
+	assert_int_equal(loop_dispatch(&l, true), 0);
+	assert_int_equal(w.called, 1);
+
+	assert_int_equal(l.look_after, LOOP_LOOK_NS);
+	assert_int_equal(loop_mod(&l, &w.f, 0), 0);
+	l.virtual_now = &zero; /* looks each time */
+	for (nsec_t after = LOOP_LOOK_NS; after < LOOP_LOOK_MAX_NS;) {
+		assert_int_equal(loop_dispatch(&l, true), 0);
+		after *= 2;
+		assert_int_equal(l.look_after, after);
+	}
+	assert_int_equal(loop_dispatch(&l, true), 0);
+	assert_int_equal(l.look_after, LOOP_LOOK_MAX_NS);
+	assert_int_equal(loop_mod(&l, &w.f, EPOLLIN), 0);
+	assert_int_equal(loop_dispatch(&l, true), 0);
+	assert_int_equal(w.called, 2);
+	assert_int_equal(l.look_after, LOOP_LOOK_NS);
+	assert_int_equal(loop_mod(&l, &w.f, 0), 0);
+	assert_int_equal(loop_dispatch(&l, true), 0);
+	loop_listen(&l);
+	assert_int_equal(l.look_after, LOOP_LOOK_NS);
+	close(w.f.fd);
+	loop_del(&l, &w.f);
+	loop_fini(&l);
+}
+
 static void test_defer(void **state)
 {
 	struct loop l;
@@ -271,6 +319,7 @@ int main(void)
 		cmocka_unit_test(test_timer_order),
 		cmocka_unit_test(test_timer_inside),
 		cmocka_unit_test(test_timer_waits),
+		cmocka_unit_test(test_looks),
 		cmocka_unit_test(test_defer),
 	};
 

@@ -160,6 +160,7 @@ static void wait_begin(struct fabric *f, struct portq *q, unsigned back)
 	q->fab.pull_max = back;
 	q->fab.waiting = true;
 	wait_insert(q, to);
+	loop_listen(f->loop);
 	loop_timer_set(f->loop, &q->fab.wait_timer, q->fab.wait_until);
 	if (q->fab.retries < RETRIES && to->port->ops->arm_room(to, to->fab.room_need)) {
 		q->fab.retries++;
@@ -506,6 +507,7 @@ static void turn_empty(struct fabric *f, struct portq *q)
 	wait_forget(q);
 	if (loop_now(f->loop) < q->fab.busy_until) {
 		f->stats.polls_empty++;
+		loop_listen(f->loop);
 		ready_add(f, q);
 	} else if (q->port->ops->arm(q)) {
 		ready_add(f, q);
