@@ -53,6 +53,21 @@ static inline void chain_prefetch(const struct chain *c)
 	__builtin_prefetch(first + 64, 1);
 }
 
+/* Whether nothing but writable bytes was popped; else the queue breaks. */
+static bool rx_check(struct vdev *v, const struct chain *c, unsigned n)
+{
+	const struct chain *end = c + n;
+
+	while (c < end && likely(!c->nr && c->wlen))
+		c++;
+	if (likely(c == end))
+		return true;
+	vdev_break(v, VDEV_RX,
+		c->nr ? "a receive chain has readable parts"
+		      : "a receive chain has no writable byte");
+	return false;
+}
+
 /* Pop more chains behind those at hand; false if there are none. */
 static bool rx_more(struct vdev *v, uint32_t need, unsigned left)
 {
@@ -79,29 +94,39 @@ static bool rx_more(struct vdev *v, uint32_t need, unsigned left)
 	}
 	if (!got)
 		return false;
-	for (unsigned i = 0; i < got; i++) {
-		if (unlikely(c[i].nr || !c[i].wlen)) {
-			vq_dev_unpop(vq, got);
-			vdev_break(v, VDEV_RX,
-				c[i].nr ? "a receive chain has readable parts"
-					: "a receive chain has no writable byte");
-			return false;
-		}
-		if (i < RX_AHEAD)
-			chain_prefetch(&c[i]);
+	if (unlikely(!rx_check(v, c, got))) {
+		vq_dev_unpop(vq, got);
+		return false;
 	}
+	for (unsigned i = 0; i < got && i < RX_AHEAD; i++)
+		chain_prefetch(&c[i]);
 	v->rx_have += got;
 	v->rx_niov = (unsigned)(c[got - 1].iov + c[got - 1].nw - v->rx_iov);
 	v->rx_cap = c[got - 1].wlen;
 	return got > again;
 }
 
+/* The header in front of a frame, to guest memory or to the room before the head. */
+static inline void rx_header(
+	const struct vdev *v, uint8_t *to, const struct frame *f, unsigned bufs)
+{
+	uint8_t hdr[VNET_HDR_MAX];
+
+	if (likely(v->hdr_len == VNET_HDR_MAX)) {
+		vnet_hdr_build(to, &f->off, v->port.accepts, (uint16_t)bufs);
+	} else {
+		vnet_hdr_build(hdr, &f->off, v->port.accepts, 0);
+		memcpy(to, hdr, v->hdr_len);
+	}
+}
+
 /* The usual case: frames that one piece holds, each. Returns how many; stops at the first other. */
 static unsigned rx_put_plain(struct vdev *v, const struct frame *f, unsigned n)
 {
 	const struct chain *c = &v->rx_chain[v->rx_used], *end = &v->rx_chain[v->rx_have];
-	const unsigned hdr_len = v->hdr_len, accepts = v->port.accepts;
 	const struct frame *first = f, *last = f + n;
+	struct vq_put put = vq_put_open(&v->vq[VDEV_RX]);
+	const unsigned hdr_len = v->hdr_len;
 
 	for (; f < last && c < end; f++, c++) {
 		uint32_t need = hdr_len + frame_len(f);
@@ -111,72 +136,63 @@ static unsigned rx_put_plain(struct vdev *v, const struct frame *f, unsigned n)
 			break;
 		if (c + RX_AHEAD < end)
 			chain_prefetch(c + RX_AHEAD);
-		if (likely(hdr_len == VNET_HDR_MAX)) {
-			vnet_hdr_build(to, &f->off, accepts, 1);
-		} else {
-			uint8_t hdr[VNET_HDR_MAX];
-
-			vnet_hdr_build(hdr, &f->off, accepts, 0);
-			memcpy(to, hdr, hdr_len);
-		}
+		rx_header(v, to, f, 1);
 		copy_small(to + hdr_len, f->head, f->head_len);
 		if (f->tail_len)
 			frame_copy(f, f->head_len, f->tail_len, c->iov, 1, hdr_len + f->head_len);
-		vq_dev_put(&v->vq[VDEV_RX], c->id, need);
+		vq_put_one(&put, c->id, need);
 	}
+	vq_put_close(&v->vq[VDEV_RX], &put);
 	v->rx_used = (unsigned)(c - v->rx_chain);
 	return (unsigned)(f - first);
 }
 
-/* Chains at hand that hold `need` bytes, popping more as needed; 0: the ring has too little. */
-static unsigned rx_gather(struct vdev *v, uint32_t need, unsigned left)
+/*
+ * Put the chains that hold `need` bytes, popping more as needed, each but the last filled to its
+ * capacity. Returns how many; 0: the ring has too little, nothing was put: used entries that were
+ * written until that was known count for nothing. After more were popped all are looked at anew: those
+ * at hand may have been read again, and be others now.
+ */
+static unsigned rx_take(struct vdev *v, uint32_t need, unsigned left)
 {
-	do {
-		uint64_t cap = 0;
+	struct vq_dev *vq = &v->vq[VDEV_RX];
 
-		for (unsigned k = v->rx_used; k < v->rx_have; k++) {
-			cap += v->rx_chain[k].wlen;
-			if (cap >= need)
-				return k + 1 - v->rx_used;
+	do {
+		struct vq_put put = vq_put_open(vq);
+		const struct chain *first = &v->rx_chain[v->rx_used], *c = first;
+		const struct chain *end = &v->rx_chain[v->rx_have];
+		uint32_t rest = need;
+
+		for (; c < end && c->wlen < rest; c++) {
 			if (!v->mrg)
 				return 0;
+			vq_put_one(&put, c->id, c->wlen);
+			rest -= c->wlen;
+		}
+		if (likely(c < end)) {
+			vq_put_one(&put, c->id, rest);
+			vq_put_close(vq, &put);
+			return (unsigned)(c + 1 - first);
 		}
 	} while (!rx_cache_full(v) && rx_more(v, need, left));
 	return 0;
 }
 
-/* Copy header and frame across the pieces of `n` chains, which lie one after the other. */
-static void rx_put_many(struct vdev *v, const struct frame *f, uint32_t need, unsigned n)
-{
-	const struct chain *c = &v->rx_chain[v->rx_used], *last = c + n - 1;
-	struct frame whole = *f; /* the header goes into the room before the head */
-
-	whole.head -= v->hdr_len;
-	whole.head_len = (uint16_t)(whole.head_len + v->hdr_len);
-	if (likely(v->hdr_len == VNET_HDR_MAX)) {
-		vnet_hdr_build(whole.head, &f->off, v->port.accepts, (uint16_t)n);
-	} else {
-		uint8_t hdr[VNET_HDR_MAX];
-
-		vnet_hdr_build(hdr, &f->off, v->port.accepts, 0);
-		memcpy(whole.head, hdr, v->hdr_len);
-	}
-	frame_copy(&whole, 0, need, c->iov, (unsigned)(last->iov + last->nw - c->iov), 0);
-	for (; c < last; c++) {
-		vq_dev_put(&v->vq[VDEV_RX], c->id, c->wlen);
-		need -= c->wlen;
-	}
-	vq_dev_put(&v->vq[VDEV_RX], last->id, need);
-	v->rx_used += n;
-}
-
 /* Any frame, any chains. False: no room, nothing of it was taken. */
 static bool rx_put(struct vdev *v, const struct frame *f, uint32_t need, unsigned left)
 {
-	unsigned n = rx_gather(v, need, left);
+	unsigned n = rx_take(v, need, left);
 
-	if (n) {
-		rx_put_many(v, f, need, n);
+	if (likely(n)) {
+		const struct chain *c = &v->rx_chain[v->rx_used], *last = c + n - 1;
+		struct frame whole = *f; /* the header goes into the room before the head */
+
+		whole.head -= v->hdr_len;
+		whole.head_len = (uint16_t)(whole.head_len + v->hdr_len);
+		rx_header(v, whole.head, f, n);
+		/* the pieces of these chains lie one after the other */
+		frame_copy(&whole, 0, need, c->iov, (unsigned)(last->iov + last->nw - c->iov), 0);
+		v->rx_used += n;
 		return true;
 	}
 	if (v->broken)

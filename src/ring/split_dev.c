@@ -23,6 +23,8 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <stddef.h>
+#include <string.h>
 
 #include "base/limits.h"
 
@@ -123,22 +125,38 @@ unsigned vq_dev_available(struct vq_dev *vq)
 }
 
 /* A descriptor, read once into a local: two loads that cannot be repeated, at any alignment
- * (indirect tables have none). */
+ * (indirect tables have none). It stays in two registers: [0, 32) of `rest` are its length, then 16
+ * bits of flags, then 16 of the next one's index. */
 struct word {
 	uint64_t v;
 } __attribute__((packed, may_alias));
 
-static inline struct vring_desc desc_load(const void *from)
+struct desc {
+	uint64_t addr, rest;
+};
+
+static inline struct desc desc_load(const void *from)
 {
 	const volatile struct word *w = from;
-	uint64_t addr = w[0].v, rest = w[1].v;
 
-	return (struct vring_desc){
-		.addr = addr,
-		.len = (uint32_t)rest,
-		.flags = (uint16_t)(rest >> 32),
-		.next = (uint16_t)(rest >> 48),
-	};
+	return (struct desc){w[0].v, w[1].v};
+}
+
+static inline uint32_t desc_len(struct desc d)
+{
+	return (uint32_t)d.rest;
+}
+
+static inline uint64_t desc_next(struct desc d)
+{
+	return d.rest >> 48;
+}
+
+#define DESC_KIND (VRING_DESC_F_NEXT | VRING_DESC_F_INDIRECT | VRING_DESC_F_WRITE)
+
+static inline unsigned desc_kind(struct desc d)
+{
+	return d.rest >> 32 & DESC_KIND;
 }
 
 /* One region, held in registers over a chain or a batch. Its end may be 2^64, which is 0. */
@@ -171,7 +189,7 @@ struct table {
 };
 
 /* Entry `i` of a table that lies across regions, perhaps this very entry; it is mapped. */
-static __attribute__((noinline)) struct vring_desc table_gather(
+static __attribute__((noinline)) struct desc table_gather(
 	const struct vq_dev *vq, uint64_t gpa, unsigned i)
 {
 	struct iovec part[sizeof(struct vring_desc)];
@@ -189,32 +207,33 @@ static __attribute__((noinline)) struct vring_desc table_gather(
 
 /* The table that `ref` names; n = 0: refused. [VIRTIO 1.2 2.7.5.3] */
 static __attribute__((noinline)) struct table table_open(
-	struct vq_dev *vq, struct vring_desc ref, bool nested)
+	struct vq_dev *vq, struct desc ref, bool nested)
 {
 	struct table none = {0};
+	uint32_t len = desc_len(ref);
 	const char *why = NULL;
 
 	if (!vq->indirect)
 		why = "indirect descriptor, but the feature was not negotiated";
 	else if (nested)
 		why = "indirect descriptor inside an indirect table";
-	else if (ref.flags & VRING_DESC_F_NEXT)
+	else if (desc_kind(ref) & VRING_DESC_F_NEXT)
 		why = "indirect descriptor with a next one";
-	else if (!ref.len || ref.len % sizeof(struct vring_desc))
+	else if (!len || len % sizeof(struct vring_desc))
 		why = "indirect table's length is not a multiple of 16";
-	else if (ref.len / sizeof(struct vring_desc) > CHAIN_MAX)
+	else if (len / sizeof(struct vring_desc) > CHAIN_MAX)
 		why = "indirect table is too long";
 
-	const uint8_t *at = why ? NULL : gmem_gpa(vq->mem, ref.addr, ref.len, &vq->table_hint);
+	const uint8_t *at = why ? NULL : gmem_gpa(vq->mem, ref.addr, len, &vq->table_hint);
 
-	if (!why && !at && !gmem_pieces(vq->mem, ref.addr, ref.len, NULL, 0))
+	if (!why && !at && !gmem_pieces(vq->mem, ref.addr, len, NULL, 0))
 		why = "indirect table outside of guest memory";
 	if (unlikely(why)) {
 		refuse(vq, why);
 		return none;
 	}
 	vq->n_indirect++;
-	return (struct table){at, ref.len / sizeof(struct vring_desc)};
+	return (struct table){at, len / sizeof(struct vring_desc)};
 }
 
 /* A buffer outside of the window: in another region, or across some. How many pieces it takes, of
@@ -248,6 +267,27 @@ static inline bool chain_close(struct vq_dev *vq, struct chain *c, uint64_t rlen
 	return true;
 }
 
+/* What most of a chain is: descriptors of one kind that lie inside the window and name a next one.
+ * As many of `max` as are so, from *d on, which then is the first that is not taken. */
+static __attribute__((noinline)) unsigned linked_run(struct table t, struct window win,
+	struct desc *d, unsigned kind, struct iovec *iov, unsigned max, uint64_t *len)
+{
+	const struct iovec *first = iov, *end = iov + max;
+	struct desc at = *d;
+	uint64_t sum = 0;
+
+	for (; iov < end && desc_kind(at) == kind; iov++) {
+		if (unlikely(!window_holds(&win, at.addr, desc_len(at)) || desc_next(at) >= t.n))
+			break;
+		*iov = (struct iovec){(void *)(at.addr + win.delta), desc_len(at)};
+		sum += desc_len(at);
+		at = desc_load(t.at + desc_next(at) * sizeof(struct vring_desc));
+	}
+	*len += sum;
+	*d = at;
+	return (unsigned)(iov - first);
+}
+
 /* Any chain; plain ones have their own way. False: refused, or not enough of `iov`. */
 static __attribute__((noinline)) bool chain_read(
 	struct vq_dev *vq, struct chain *c, uint16_t head, struct iovec *iov, unsigned niov)
@@ -259,10 +299,23 @@ static __attribute__((noinline)) bool chain_read(
 	unsigned ndesc = 1, left = vq->size < CHAIN_MAX ? vq->size : CHAIN_MAX;
 	uint64_t len = 0, rlen = 0, table_gpa = 0;
 	bool nested = false; /* inside of an indirect table, which may be the ring's own */
-	struct vring_desc d = desc_load(&vq->desc[head]);
+	struct desc d = desc_load(&vq->desc[head]);
 
 	for (;; ndesc++) {
-		if (d.flags & VRING_DESC_F_INDIRECT) {
+		if (likely(t.at)) {
+			unsigned most = (unsigned)(end - p) < left ? (unsigned)(end - p) : left - 1;
+			unsigned n = linked_run(t, win, &d,
+				VRING_DESC_F_NEXT | (writable ? VRING_DESC_F_WRITE : 0), p, most,
+				&len);
+
+			p += n;
+			left -= n;
+			ndesc += n;
+		}
+
+		uint32_t dlen = desc_len(d);
+
+		if (desc_kind(d) & VRING_DESC_F_INDIRECT) {
 			t = table_open(vq, d, nested);
 			if (!t.n)
 				return false;
@@ -272,7 +325,7 @@ static __attribute__((noinline)) bool chain_read(
 			d = likely(t.at) ? desc_load(t.at) : table_gather(vq, table_gpa, 0);
 			continue;
 		}
-		if (d.flags & VRING_DESC_F_WRITE) {
+		if (desc_kind(d) & VRING_DESC_F_WRITE) {
 			if (!writable) {
 				writable = p;
 				rlen = len;
@@ -280,10 +333,10 @@ static __attribute__((noinline)) bool chain_read(
 		} else if (unlikely(writable)) {
 			return refuse(vq, "readable descriptor after a writable one");
 		}
-		if (likely(p < end && window_holds(&win, d.addr, d.len))) {
-			*p++ = (struct iovec){(void *)(d.addr + win.delta), d.len};
-		} else if (d.len) {
-			unsigned n = buffer_find(vq, d.addr, d.len, p, (unsigned)(end - p));
+		if (likely(p < end && window_holds(&win, d.addr, dlen))) {
+			*p++ = (struct iovec){(void *)(d.addr + win.delta), dlen};
+		} else if (dlen) {
+			unsigned n = buffer_find(vq, d.addr, dlen, p, (unsigned)(end - p));
 
 			if (!n)
 				return false;
@@ -294,17 +347,17 @@ static __attribute__((noinline)) bool chain_read(
 			p += n;
 			win = window_open(vq);
 		}
-		len += d.len;
-		if (!(d.flags & VRING_DESC_F_NEXT))
+		len += dlen;
+		if (!(desc_kind(d) & VRING_DESC_F_NEXT))
 			break;
-		if (unlikely(d.next >= t.n))
+		if (unlikely(desc_next(d) >= t.n))
 			return refuse(
 				vq, nested ? "next descriptor lies outside of the indirect table"
 					   : "next descriptor lies outside of the ring");
 		if (unlikely(!--left))
 			return refuse(vq, "descriptor chain loops or is too long");
-		d = likely(t.at) ? desc_load(t.at + d.next * sizeof(d))
-				 : table_gather(vq, table_gpa, d.next);
+		d = likely(t.at) ? desc_load(t.at + desc_next(d) * sizeof(struct vring_desc))
+				 : table_gather(vq, table_gpa, (unsigned)desc_next(d));
 	}
 
 	if (!writable) {
@@ -319,6 +372,23 @@ static __attribute__((noinline)) bool chain_read(
 	return chain_close(vq, c, rlen, len);
 }
 
+/* A chain of one descriptor, in as few stores as it takes. */
+static inline void chain_plain(
+	struct chain *c, uint64_t head, uint64_t len, struct iovec *iov, const bool writable)
+{
+	uint64_t counts = head | UINT64_C(1) << 16 | UINT64_C(1) << (writable ? 48 : 32);
+	uint64_t lens = writable ? len << 32 : len;
+
+	_Static_assert(offsetof(struct chain, ndesc) == 2 && offsetof(struct chain, nr) == 4 &&
+			       offsetof(struct chain, nw) == 6 &&
+			       offsetof(struct chain, rlen) == 8 &&
+			       offsetof(struct chain, wlen) == 12,
+		"four counts in one word, two lengths in another");
+	memcpy((char *)c, &counts, sizeof(counts));
+	memcpy((char *)c + offsetof(struct chain, rlen), &lens, sizeof(lens));
+	c->iov = iov;
+}
+
 #define AHEAD 8 /* chains: their descriptors are on the way while these are read */
 
 /*
@@ -329,14 +399,14 @@ static __attribute__((noinline)) bool chain_read(
 static inline __attribute__((always_inline)) unsigned plain_run(
 	struct vq_dev *vq, struct chain *c, unsigned n, struct iovec *iov, const bool writable)
 {
-	const uint16_t look = VRING_DESC_F_NEXT | VRING_DESC_F_INDIRECT | VRING_DESC_F_WRITE;
 	const struct window win = window_open(vq);
 	const struct vring_desc *desc = vq->desc;
 	const uint16_t *ring = vq->avail->ring;
-	unsigned mask = vq->size - 1u, at = vq->last_avail, left = n;
+	const unsigned mask = vq->size - 1u;
+	const struct chain *first = c, *end = c + n;
 
-	for (; left; left--, at++, c++, iov++) {
-		uint16_t head = __atomic_load_n(&ring[at & mask], __ATOMIC_RELAXED);
+	for (unsigned at = vq->last_avail; c < end; at++, c++, iov++) {
+		unsigned head = __atomic_load_n(&ring[at & mask], __ATOMIC_RELAXED);
 
 		/* a line holds four descriptors, and drivers mostly use them in order */
 		if (!(at % 4))
@@ -344,22 +414,15 @@ static inline __attribute__((always_inline)) unsigned plain_run(
 		if (unlikely(head > mask))
 			break;
 
-		struct vring_desc d = desc_load(&desc[head]);
+		struct desc d = desc_load(&desc[head]);
 
-		if (unlikely((d.flags & look) != (writable ? VRING_DESC_F_WRITE : 0) ||
-			     !window_holds(&win, d.addr, d.len)))
+		if (unlikely(desc_kind(d) != (writable ? VRING_DESC_F_WRITE : 0) ||
+			     !window_holds(&win, d.addr, desc_len(d))))
 			break;
-		iov->iov_base = (void *)(d.addr + win.delta);
-		iov->iov_len = d.len;
-		c->id = head;
-		c->ndesc = 1;
-		c->nr = !writable;
-		c->nw = writable;
-		c->rlen = writable ? 0 : d.len;
-		c->wlen = writable ? d.len : 0;
-		c->iov = iov;
+		*iov = (struct iovec){(void *)(d.addr + win.delta), desc_len(d)};
+		chain_plain(c, head, desc_len(d), iov, writable);
 	}
-	return n - left;
+	return (unsigned)(c - first);
 }
 
 static __attribute__((noinline)) unsigned plain_read(
@@ -461,12 +524,11 @@ void vq_dev_unpop(struct vq_dev *vq, unsigned n)
 
 void vq_dev_put_read(struct vq_dev *vq, const struct chain *c, unsigned n)
 {
-	struct vring_used_elem *ring = vq->used->ring;
-	unsigned mask = vq->size - 1u, at = vq->used_staged;
+	struct vq_put to = vq_put_open(vq);
 
 	for (unsigned i = 0; i < n; i++)
-		ring[at++ & mask] = (struct vring_used_elem){.id = c[i].id, .len = 0};
-	vq->used_staged = (uint16_t)at;
+		vq_put_one(&to, c[i].id, 0);
+	vq_put_close(vq, &to);
 }
 
 /* Does the driver want to hear of used_idx? [VIRTIO 1.2 2.7.7] */

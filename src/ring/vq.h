@@ -94,6 +94,30 @@ static inline void vq_dev_put(struct vq_dev *vq, uint16_t id, uint32_t written)
 		(struct vring_used_elem){.id = id, .len = written};
 }
 
+/*
+ * The same for many, where speed counts: open, put, close; what is not closed was never put. Between
+ * open and close nothing else is put on this queue.
+ */
+struct vq_put {
+	struct vring_used_elem *ring;
+	unsigned mask, at;
+};
+
+static inline struct vq_put vq_put_open(const struct vq_dev *vq)
+{
+	return (struct vq_put){vq->used->ring, vq->size - 1u, vq->used_staged};
+}
+
+static inline void vq_put_one(struct vq_put *to, uint16_t id, uint32_t written)
+{
+	to->ring[to->at++ & to->mask] = (struct vring_used_elem){.id = id, .len = written};
+}
+
+static inline void vq_put_close(struct vq_dev *vq, const struct vq_put *to)
+{
+	vq->used_staged = (uint16_t)to->at;
+}
+
 /* The same for `n` chains of which nothing was written: what a transmit queue settles. */
 void vq_dev_put_read(struct vq_dev *, const struct chain *, unsigned n);
 /* Publish all staged entries with one index store. True: notify the driver now, by its wish
