@@ -19,16 +19,16 @@
 
 /* used buffers */
 
-/* The first lines of a buffer that will be got some turns later: a guess, so it may be wrong. */
+/* The first lines of a buffer that will be got some turns later: a guess, so it may be wrong, and the
+ * second line may lie behind no buffer at all: a number then, and no pointer. */
 static inline void used_ahead(const struct vdrv *v, const struct vq_drv *vq)
 {
 	const struct vring_used_elem *e = &vq->used->ring[(vq->used_next + VDRV_AHEAD) & vq->mask];
-	uintptr_t data =
-		(uintptr_t)v->rx.buf[__atomic_load_n(&e->id, __ATOMIC_RELAXED) & vq->mask].data;
+	unsigned id = __atomic_load_n(&e->id, __ATOMIC_RELAXED) & vq->mask;
+	uintptr_t data = (uintptr_t)v->rx.buf[id].data;
 
 	__builtin_prefetch((const void *)data);
-	__builtin_prefetch(
-		(const void *)(data + 64)); /* of no buffer at all, perhaps: then no pointer */
+	__builtin_prefetch((const void *)(data + 64));
 }
 
 static inline bool used_next(struct vdrv *v, struct vdrv_used *u)
