@@ -264,17 +264,17 @@ static void wait_earn(
 
 static inline uint16_t vlan_of(const struct frame *fr)
 {
-	uint16_t type = get_be16(fr->head + 12);
-
-	if (__builtin_expect(type != ETH_TYPE_VLAN && type != ETH_TYPE_QINQ, 1))
+	if (__builtin_expect(!eth_tagged(fr->head), 1))
 		return 0;
 	return fr->head_len >= ETH_HLEN + VLAN_HLEN ? get_be16(fr->head + ETH_HLEN) & 0xfff : 0;
 }
 
 /* What the last frame of the burst was, and what became of it. */
 struct memo {
+	struct eth_raw raw;
 	uint64_t src, dst;
 	uint16_t vlan;
+	bool tagged; /* equal headers do not mean equal tags */
 	int16_t target;
 	uint8_t drop;
 };
@@ -312,25 +312,46 @@ static void decide(struct fabric *f, struct portq *q, const struct memo *last, s
 	m->target = lookup(f, q, m);
 }
 
+/* Where the addresses of a burst are in the table; one flow's will be there after its first frame. */
 static void prefetch(const struct fabric *f, const struct burst *b)
 {
-	uint64_t src = 0, dst = 0;
+	const struct frame *first = &b->f[0], *end = &b->f[b->n - 1];
+	struct eth_raw last = {0}, raw;
 
+	if (!first->drop && !end->drop &&
+		eth_raw_same(eth_raw_of(first->head), eth_raw_of(end->head)))
+		return;
 	for (unsigned i = 0; i < b->n; i++) {
 		const struct frame *fr = &b->f[i];
-		uint64_t s, d;
 
 		if (fr->drop)
 			continue;
-		s = eth_u48(fr->head + ETH_ALEN);
-		d = eth_u48(fr->head);
-		if (s != src)
-			fdb_prefetch(f->fdb, s, vlan_of(fr));
-		if (d != dst)
-			fdb_prefetch(f->fdb, d, vlan_of(fr));
-		src = s;
-		dst = d;
+		raw = eth_raw_of(fr->head);
+		if (eth_raw_same(raw, last))
+			continue;
+		last = raw;
+		fdb_prefetch(f->fdb, eth_u48(fr->head + ETH_ALEN), vlan_of(fr));
+		fdb_prefetch(f->fdb, eth_u48(fr->head), vlan_of(fr));
 	}
+}
+
+/* The frame does not look like the last one. */
+static void classify_one(struct fabric *f, struct portq *q, const struct frame *fr,
+	struct eth_raw raw, struct memo *last)
+{
+	struct memo m = {.raw = raw,
+		.dst = eth_u48(fr->head),
+		.src = eth_u48(fr->head + ETH_ALEN),
+		.vlan = vlan_of(fr),
+		.tagged = eth_tagged(fr->head)};
+
+	if (m.dst != last->dst || m.src != last->src || m.vlan != last->vlan) {
+		decide(f, q, last, &m);
+	} else {
+		m.target = last->target;
+		m.drop = last->drop;
+	}
+	*last = m;
 }
 
 /*
@@ -346,18 +367,14 @@ static void classify(struct fabric *f, struct portq *q, struct burst *b)
 		prefetch(f, b);
 	for (unsigned i = 0; i < b->n; i++) {
 		struct frame *fr = &b->f[i];
-		struct memo m;
+		struct eth_raw raw;
 
 		f->target[i] = TARGET_NONE;
 		if (fr->drop)
 			continue;
-		m.dst = eth_u48(fr->head);
-		m.src = eth_u48(fr->head + ETH_ALEN);
-		m.vlan = vlan_of(fr);
-		if (m.dst != last.dst || m.src != last.src || m.vlan != last.vlan) {
-			decide(f, q, &last, &m);
-			last = m;
-		}
+		raw = eth_raw_of(fr->head);
+		if (!eth_raw_same(raw, last.raw) || last.tagged)
+			classify_one(f, q, fr, raw, &last);
 		fr->drop = last.drop;
 		f->target[i] = last.target;
 		if (fr->off.gso && (segments += fit_segments(fr)) > SEGMENTS_A_TURN) {

@@ -86,6 +86,15 @@ static void also_within_a_burst(void **state)
 	assert_int_equal(got(n), 3011);
 	send(n, A, mac_of(B), 7, 0);
 	assert_int_equal(got(n), 100);
+	/* headers that are equal up to the tag, and ones that differ in the sender only */
+	lend(n, A, mac_of(B), 7, 100, 0);
+	lend(n, A, mac_of(B), 8, 100, 0);
+	lend(n, A, mac_of(B), 7, 100, 0);
+	fake_lend(&n->p[A], buf, fake_eth(buf, mac_of(B), mac_of(8), 7, 100, 0), NULL);
+	fake_kick(&n->p[A]);
+	run(n);
+	assert_int_equal(got(n), 411);
+	assert_int_equal(fdb_find(fabric_fdb(n->f), mac_of(8), 7, n->now), A);
 	/* the tag's VLAN is beyond the end: none, whatever lies there */
 	fake_lend(&n->p[A], buf, fake_eth(buf, BROADCAST, mac_of(9), 0xffff, 14, 0), NULL);
 	fake_kick(&n->p[A]);

@@ -131,12 +131,12 @@ void frame_copy(const struct frame *, uint32_t from, uint32_t n, const struct io
  */
 static inline void copy_small(uint8_t *to, const uint8_t *from, uint32_t n)
 {
-	if (__builtin_expect(n - 64 <= 64, 1)) {
-		memcpy(to, from, 64);
-		memcpy(to + n - 64, from + n - 64, 64);
-	} else if (n - 32 <= 32) {
+	if (n - 32 <= 32) {
 		memcpy(to, from, 32);
 		memcpy(to + n - 32, from + n - 32, 32);
+	} else if (n - 64 <= 64) {
+		memcpy(to, from, 64);
+		memcpy(to + n - 64, from + n - 64, 64);
 	} else {
 		memcpy(to, from, n);
 	}

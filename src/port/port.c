@@ -73,16 +73,13 @@ unsigned port_pull(struct portq *q, struct burst *b, unsigned max)
 	b->bytes = 0;
 	n = q->port->ops->pull(q, b, max);
 	b->n = n;
-	for (unsigned i = 0; i < n; i++) {
-		struct frame *f = &b->f[i];
+	for (struct frame *f = b->f, *end = f + n; f < end; f++) {
 		uint32_t len = frame_len(f);
 
 		if (__builtin_expect(f->drop, DROP_NONE))
 			continue;
-		if (__builtin_expect(len < ETH_HLEN, 0))
-			f->drop = DROP_SHORT;
-		else if (__builtin_expect(len > FRAME_MAX, 0))
-			f->drop = DROP_TOO_LONG;
+		if (__builtin_expect(len - ETH_HLEN > FRAME_MAX - ETH_HLEN, 0)) /* both ends */
+			f->drop = len < ETH_HLEN ? DROP_SHORT : DROP_TOO_LONG;
 		else
 			f->drop = offload_check(f);
 	}
@@ -97,19 +94,31 @@ static void settle_dropped(struct portq *q, const struct burst *b, unsigned n)
 	}
 }
 
+/* Super-packets among them that are not dropped. */
+static unsigned count_gso(const struct frame *f, const struct frame *end)
+{
+	unsigned n = 0;
+
+	for (; f < end; f++)
+		n += f->off.gso && !f->drop;
+	return n;
+}
+
 void port_settle(struct portq *q, struct burst *b, unsigned n)
 {
+	const struct frame *end = b->f + n;
 	unsigned dropped = 0, gso = 0;
 	uint64_t bytes = 0;
 
-	for (unsigned i = 0; i < n; i++) {
-		bytes += frame_len(&b->f[i]);
-		gso += b->f[i].off.gso && !b->f[i].drop;
-		dropped |= b->f[i].drop;
+	for (const struct frame *f = b->f; f < end; f++) {
+		bytes += frame_len(f);
+		gso |= f->off.gso;
+		dropped |= f->drop;
 	}
 	q->in.frames += n;
 	q->in.bytes += bytes;
-	q->in.gso += gso;
+	if (gso)
+		q->in.gso += count_gso(b->f, end);
 	if (__builtin_expect(!!q->port->pcap, 0)) {
 		for (unsigned i = 0; i < n; i++) {
 			if (!b->f[i].drop) /* the others are captured with their reason below */
@@ -123,19 +132,38 @@ void port_settle(struct portq *q, struct burst *b, unsigned n)
 
 /* out */
 
-/* Push frames that fit, and count what was delivered; a port that drops one inside says so. */
-static unsigned push_counted(struct portq *q, const struct frame *f, unsigned n)
-{
-	uint64_t lost = q->lost_out, lost_bytes = q->lost_out_bytes, bytes = 0;
-	unsigned took = q->port->ops->push(q, f, n), gso = 0;
+/* Frames that are delivered as they are, and what they count. */
+struct run {
+	unsigned n, gso;
+	uint64_t bytes;
+};
 
-	for (unsigned i = 0; i < took; i++) {
-		bytes += frame_len(&f[i]);
-		gso += f[i].off.gso != OFF_GSO_NONE;
-	}
+static inline void run_add(struct run *r, const struct frame *f)
+{
+	r->bytes += frame_len(f);
+	r->gso += f->off.gso != OFF_GSO_NONE;
+}
+
+static struct run run_of(const struct frame *f, unsigned n)
+{
+	struct run r = {.n = n};
+
+	for (unsigned i = 0; i < n; i++)
+		run_add(&r, &f[i]);
+	return r;
+}
+
+/* Push frames that fit, and count what was delivered; a port that drops one inside says so. */
+static unsigned push_counted(struct portq *q, const struct frame *f, struct run run)
+{
+	uint64_t lost = q->lost_out, lost_bytes = q->lost_out_bytes;
+	unsigned took = q->port->ops->push(q, f, run.n);
+
+	if (took < run.n)
+		run = run_of(f, took);
 	q->out.frames += took - (q->lost_out - lost);
-	q->out.bytes += bytes - (q->lost_out_bytes - lost_bytes);
-	q->out.gso += gso;
+	q->out.bytes += run.bytes - (q->lost_out_bytes - lost_bytes);
+	q->out.gso += run.gso;
 	return took;
 }
 
@@ -145,7 +173,7 @@ static unsigned push_captured(struct portq *q, const struct frame *f, unsigned n
 	for (unsigned i = 0; i < n; i++) {
 		uint64_t lost = q->lost_out;
 
-		if (!push_counted(q, &f[i], 1))
+		if (!push_counted(q, &f[i], run_of(&f[i], 1)))
 			return i;
 		if (q->lost_out == lost)
 			q->port->capture(q->port->pcap, PCAP_OUT, &f[i], DROP_NONE);
@@ -153,11 +181,11 @@ static unsigned push_captured(struct portq *q, const struct frame *f, unsigned n
 	return n;
 }
 
-static unsigned push_out(struct portq *q, const struct frame *f, unsigned n)
+static unsigned push_out(struct portq *q, const struct frame *f, struct run run)
 {
 	if (__builtin_expect(!!q->port->pcap, 0))
-		return push_captured(q, f, n);
-	return push_counted(q, f, n);
+		return push_captured(q, f, run.n);
+	return push_counted(q, f, run);
 }
 
 /* The IP datagram a frame that is no super-packet carries: all behind Ethernet header and tags. */
@@ -182,21 +210,21 @@ static bool exceeds_mtu(const struct frame *f, uint32_t mtu)
 	return (f->off.gso ? offload_ip_size(f) : plain_ip_size(f)) > mtu;
 }
 
-/* How many frames from the front the receiver takes as they are. */
-static unsigned plain_run(const struct port *p, const struct frame *f, unsigned n)
+/* The frames from the front that the receiver takes as they are. */
+static struct run plain_run(const struct port *p, const struct frame *f, unsigned n)
 {
 	uint32_t limit = p->mtu ? p->mtu + ETH_HLEN : UINT32_MAX;
-	unsigned i;
+	const struct frame *end = f + n, *first = f;
+	struct run r = {0};
 
-	for (i = 0; i < n; i++) {
-		if (f[i].drop)
+	for (; f < end && !f->drop; f++) {
+		if (__builtin_expect((f->off.flags | f->off.gso) || frame_len(f) > limit, 0) &&
+			(fit_need(f, p->accepts) != FIT_NONE || exceeds_mtu(f, p->mtu)))
 			break;
-		if (!(f[i].off.flags | f[i].off.gso) && frame_len(&f[i]) <= limit)
-			continue;
-		if (fit_need(&f[i], p->accepts) != FIT_NONE || exceeds_mtu(&f[i], p->mtu))
-			break;
+		run_add(&r, f);
 	}
-	return i;
+	r.n = (unsigned)(f - first);
+	return r;
 }
 
 /* Neighbours that need their checksum finished, from the front: how many were taken or dropped. */
@@ -217,7 +245,7 @@ static unsigned push_csum(
 		if (why)
 			break; /* i is its place */
 	}
-	took = fit->n ? push_out(q, fit->f, fit->n) : 0;
+	took = fit->n ? push_out(q, fit->f, run_of(fit->f, fit->n)) : 0;
 	q->fit_csum += took;
 	*full = took < fit->n;
 	if (why && !*full) { /* all before it are gone: now it is its turn */
@@ -240,7 +268,7 @@ static bool push_segments(struct portq *q, const struct frame *f, uint32_t *resu
 			port_drop_out(q, f, why ? why : DROP_NO_OFFLOAD);
 			break;
 		}
-		took = push_out(q, fit->f, fit->n);
+		took = push_out(q, fit->f, run_of(fit->f, fit->n));
 		q->fit_segments += took;
 		*resume += took;
 		if (took < fit->n)
@@ -282,7 +310,7 @@ unsigned port_push(
 	struct portq *q, const struct frame *f, unsigned n, uint32_t *resume, struct fit *scratch)
 {
 	bool full = false;
-	unsigned i = 0, run;
+	unsigned i = 0;
 
 	if (__builtin_expect(!q->port->link, 0)) {
 		drop_all(q, f, n, DROP_LINK_DOWN);
@@ -292,12 +320,15 @@ unsigned port_push(
 	if (n && !f->off.gso)
 		*resume = 0; /* a sender that changed its frame meanwhile harms only itself */
 	while (i < n && !full) {
-		run = *resume ? 0 : plain_run(q->port, f + i, n - i);
-		if (run) {
+		struct run run = {0};
+
+		if (!*resume)
+			run = plain_run(q->port, f + i, n - i);
+		if (run.n) {
 			unsigned took = push_out(q, f + i, run);
 
 			i += took;
-			full = took < run;
+			full = took < run.n;
 		} else {
 			i += push_fitted(q, f + i, n - i, resume, scratch, &full);
 		}

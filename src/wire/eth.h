@@ -7,6 +7,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "wire/bytes.h"
 
@@ -36,6 +37,33 @@ static inline uint64_t eth_u48(const uint8_t *mac)
 static inline bool eth_is_host(const uint8_t *mac)
 {
 	return !eth_is_multicast(mac) && eth_u48(mac);
+}
+
+/* Whether a VLAN tag follows the addresses of this header. */
+static inline bool eth_tagged(const uint8_t *header)
+{
+	uint16_t type = get_be16(header + 2 * ETH_ALEN);
+
+	return type == ETH_TYPE_VLAN || type == ETH_TYPE_QINQ;
+}
+
+/* A header as it lies there, to be compared: addresses and type, some bytes twice. */
+struct eth_raw {
+	uint64_t front, back;
+};
+
+static inline struct eth_raw eth_raw_of(const uint8_t header[ETH_HLEN])
+{
+	struct eth_raw r;
+
+	memcpy(&r.front, header, sizeof(r.front));
+	memcpy(&r.back, header + ETH_HLEN - sizeof(r.back), sizeof(r.back));
+	return r;
+}
+
+static inline bool eth_raw_same(struct eth_raw a, struct eth_raw b)
+{
+	return !((a.front ^ b.front) | (a.back ^ b.back));
 }
 
 #define ETH_TEXT 18 /* "52:54:00:12:34:56" */
