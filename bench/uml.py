@@ -52,10 +52,10 @@ def stream(socks, seconds, cores):
         b.stop()
 
 
-def through_weft(run, work, seconds, cores):
+def through_weft(run, work, seconds, cores, keys=""):
     socks = [str(work / f"w{i}.sock") for i in (0, 1)]
     p = subprocess.Popen([str(run.WEFT), "run", "-n", f"bench{time.monotonic_ns()}"] +
-                         [f"vhost-user:{s}" for s in socks], stdout=subprocess.PIPE, text=True)
+                         [f"vhost-user:{s}{keys}" for s in socks], stdout=subprocess.PIPE, text=True)
     try:
         p.stdout.readline()
         return stream(socks, seconds, cores)
@@ -87,21 +87,26 @@ def part_uml(run, quick):
     if not shutil.which(run.TESTPMD):
         run.say("no dpdk-testpmd: skipped")
         return
-    pairs, seconds = (1, 3) if quick else (3, 6)
+    pairs, seconds = (1, 3) if quick else (3, 5)
+    arms = {"weft": through_weft, "testpmd": through_testpmd,
+            "call_us=0": lambda *args: through_weft(*args, ",call_us=0")}
     rows = []
     for placed, cores in (("each guest on a core", run.cores()), ("nothing pinned", (None, None))):
-        weft, dpdk = [], []
+        got = {arm: [] for arm in arms}
         try:
             for _ in range(pairs):
-                with tempfile.TemporaryDirectory(prefix="weft-bench.") as d:
-                    weft.append(through_weft(run, pathlib.Path(d), seconds, cores))
-                    dpdk.append(through_testpmd(run, pathlib.Path(d), seconds, cores))
+                for arm, through in arms.items():
+                    with tempfile.TemporaryDirectory(prefix="weft-bench.") as d:
+                        got[arm].append(through(run, pathlib.Path(d), seconds, cores))
         except Missing as e:
             run.say(f"skipped: {e}")
             return
         for i, way in enumerate(("a to b", "b to a")):
-            w, t = [x[i] for x in weft], [x[i] for x in dpdk]
-            ratio = [x / y for x, y in zip(w, t)]
-            rows.append([placed, way, f"{statistics.median(w):.2f}", f"{statistics.median(t):.2f}",
-                         f"{statistics.median(ratio):.2f} ({min(ratio):.2f} .. {max(ratio):.2f})"])
-    run.table(["placement", "direction", "weft, Gbit/s", "testpmd, Gbit/s", "ratio (min .. max)"], rows)
+            each = {arm: [x[i] for x in got[arm]] for arm in arms}
+            row = [placed, way] + [f"{statistics.median(x):.2f}" for x in each.values()]
+            for arm in ("testpmd", "call_us=0"):
+                ratio = [x / y for x, y in zip(each["weft"], each[arm])]
+                row.append(f"{statistics.median(ratio):.2f} ({min(ratio):.2f} .. {max(ratio):.2f})")
+            rows.append(row)
+    run.table(["placement", "direction", *(f"{arm}, Gbit/s" for arm in arms),
+               "over testpmd (min .. max)", "over call_us=0"], rows)
