@@ -111,7 +111,7 @@ def guest_and_outside(t):
             g.ready()
             copies = {}
             for words in ("", "off=csum+guest_csum", "off=guest_tso4+guest_tso6,mode=private", "vnet_hdr=10",
-                          "vnet_hdr=20,mode=vepa", "mode=passthru", "copy=on,order=0", "copy=on,order=1",
+                          "vnet_hdr=20,mode=vepa", "mode=passthru", "queues=4", "copy=on,order=0", "copy=on,order=1",
                           "copy=on,order=3"):
                 with t.case(f"{MIB} MiB each way, equal: {words or 'all on'}"):
                     p = w.call("add", f"macvtap:near,name=m,mac={MAC}" + ("," + words if words else ""))
@@ -123,6 +123,8 @@ def guest_and_outside(t):
                         out.hears(g, "10.0.0.9", t.seed)
                         out.tells(g, "fd00::1", t.seed + 1)
                         s, port = stats(w, "m"), w.port("m")
+                        equal(len(port["queues"]), 4 if "queues" in words else 1, "queues")
+                        equal(sum(q["frames_out"] for q in port["queues"]), s["out"]["frames"], "frames by queue")
                         if "csum" in words:
                             equal((s["in"]["gso"], s["out"]["gso"], port["accepts"]), (0, 0, []), "super-packets")
                             check(s["fit_segments"] > 0 and s["fit_csum"] > 0, f"nothing done in software: {s}")
@@ -207,6 +209,16 @@ def mistakes(t):
     with t.case("a tap in use"):
         with Weft("tap:t0"):
             told(call("run", "-n", "other", "tap:t0"), "t0", "in use")
+    with t.case("more queues than there may be"):
+        told(call("run", "tap:x,queues=17"), "queues=17", "16")
+    with t.case("a tap with one queue, and several asked for"):
+        ip("tuntap", "add", "one0", "mode", "tap")
+        told(call("run", "tap:one0,queues=2"), "one0", "multi_queue")
+    with t.case("a second port on one tap, under another name of the namespace"):
+        with Weft("tap:many0,queues=2") as w:
+            p = w.call("add", "tap:many0,queues=2,name=n,netns=/proc/self/ns/net")
+            told(p, "many0", "beside 'many0'", "round")
+            equal(w.port("many0")["link"], True, "the first one's link")
     with t.case("no rights"):
         one_user = pathlib.Path("/proc/self/uid_map").read_text().split()[2] == "1"
         if os.geteuid() or one_user or not shutil.which("setpriv"):
@@ -223,6 +235,16 @@ def mistakes(t):
         ip("link", "add", "v0", "type", "veth", "peer", "name", "v1")
         ip("link", "set", "v0", "master", "br0")
         told(call("run", "macvtap:v0"), "v0", "bridge")
+    with t.case("two macvtaps of one interface: a loop"):
+        with Weft("macvtap:v1,name=m") as w:
+            for words in ("name=n", "name=n,mode=private", "name=n,netns=/proc/self/ns/net"):
+                told(w.call("add", f"macvtap:v1,{words}"), "macvtap:v1", "beside 'm'", "round")
+            equal(len([n for n in interfaces() if n.startswith("macvtap")]), 1, "macvtaps")
+            w.stop()
+    with t.case("a macvtap on the network's own tap: a loop"):
+        with Weft("tap:t1") as w:
+            told(w.call("add", "macvtap:t1,name=n"), "macvtap:t1", "beside 't1'", "round")
+            w.stop()
     with t.case("an address in use"):
         ip("link", "set", "v1", "up")
         with Weft(f"macvtap:v1,mac={MAC}") as w:

@@ -325,13 +325,42 @@ unwrap:
 	return r;
 }
 
+/*
+ * What comes in at one port of a wire goes out at the other, and round for ever. The kernel says which wire a
+ * tap is on, whatever names lead to it.
+ */
+static int net_check_wire(const struct net *net, const struct net_port *p, struct err *err)
+{
+	struct tap_wire wire = spec_is_tap(p->kind) ? tap_wire(p->port) : (struct tap_wire){0};
+	const struct net_port *other;
+
+	if (!wire.ifindex)
+		return 0;
+	TAILQ_FOREACH (other, &net->ports, entry) {
+		struct tap_wire theirs;
+
+		if (!spec_is_tap(other->kind))
+			continue;
+		theirs = tap_wire(other->port);
+		if (theirs.ifindex == wire.ifindex && theirs.netns == wire.netns)
+			return err_set(err, ELOOP,
+				"%s:%s would be the second port on that interface, beside '%s': "
+				"frames would go round between the two for ever; put it in a "
+				"network of its own (weft run -n NET)",
+				spec_kind_name(p->kind), p->spec.ifname, other->port->name);
+	}
+	return 0;
+}
+
 static int net_open(struct net *net, struct net_port *p, struct err *err)
 {
 	int r = kinds[p->kind].open(&p->port, net, &p->spec, err);
 
 	if (r)
 		return r;
-	r = net_take(net, p, err);
+	r = net_check_wire(net, p, err);
+	if (!r)
+		r = net_take(net, p, err);
 	if (r)
 		kinds[p->kind].free(p->port);
 	return r;

@@ -152,6 +152,22 @@ static void show_copied(json_t *o, const struct port *port)
 	json_object_set_new(o, "copy", copy);
 }
 
+/* Where the kernel put the flows, and where we did. */
+static json_t *show_queues(const struct port *port)
+{
+	json_t *list = json_array();
+
+	for (unsigned i = 0; i < tap_queues(port); i++) {
+		struct tap_queued n = tap_queued(port, i);
+		json_t *o = json_object();
+
+		set_num(o, "frames_in", n.in);
+		set_num(o, "frames_out", n.out);
+		json_array_append_new(list, o);
+	}
+	return list;
+}
+
 static void show_tap(json_t *o, const struct net_port *p)
 {
 	char text[512];
@@ -159,6 +175,7 @@ static void show_tap(json_t *o, const struct net_port *p)
 	set_text(o, "interface", tap_ifname(p->port));
 	set_text(o, "features", vnet_features_text(tap_features(p->port), text, sizeof(text)));
 	set_num(o, "vnet_hdr", tap_vnet_hdr(p->port));
+	json_object_set_new(o, "queues", show_queues(p->port));
 	show_copied(o, p->port);
 }
 

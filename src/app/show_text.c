@@ -125,6 +125,24 @@ static char *accepts_text(const json_t *port, char *text, size_t size)
 	return text;
 }
 
+/* Of a tap that has several: "t0: queues 2: in 10 12, out 9 14". */
+static void queues_print(FILE *f, const json_t *port)
+{
+	const json_t *list = json_object_get(port, "queues"), *o;
+	size_t i;
+	char n[16];
+
+	if (json_array_size(list) < 2)
+		return;
+	fprintf(f, "%s: queues %zu: in", get_text(port, "name"), json_array_size(list));
+	json_array_foreach(list, i, o)
+		fprintf(f, " %s", show_text_count(get_num(o, "frames_in"), n));
+	fprintf(f, ", out");
+	json_array_foreach(list, i, o)
+		fprintf(f, " %s", show_text_count(get_num(o, "frames_out"), n));
+	fputs("\n", f);
+}
+
 void show_text_ports(FILE *f, json_t *list, bool verbose)
 {
 	struct table t = {.ncols = 10};
@@ -171,6 +189,8 @@ void show_text_ports(FILE *f, json_t *list, bool verbose)
 		if (verbose && *get_text(o, "features"))
 			fprintf(f, "%s: features %s\n", get_text(o, "name"),
 				get_text(o, "features"));
+		if (verbose)
+			queues_print(f, o);
 	}
 }
 

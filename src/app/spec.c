@@ -454,6 +454,8 @@ static const struct spec_key keys[] = {
 		"address and for groups only; default: the kernel's choice"},
 	{TAP | MACVT, "vnet_hdr", "10|12|20", value_one_of, AT(vnet_hdr), 0, 0,
 		"bytes of the virtio header before each frame; default 12"},
+	{TAP | MACVT, "queues", "1..16", value_number, AT(queues), 1, TAP_QUEUES,
+		"queues of the interface: the kernel spreads its flows over them; default 1"},
 	{TAP | MACVT, "copy", "on|off", value_switch, AT(copy), 0, 0,
 		"keep each frame that comes in a packet of its own before it goes on, as tun and "
 		"macvtap do"},
@@ -663,6 +665,7 @@ void spec_tap(const struct spec *s, struct tap_config *c)
 		.mode = (enum macvtap_mode)s->macvtap_mode,
 		.fd = (int)s->fd,
 		.vnet_hdr = s->vnet_hdr,
+		.queues = s->queues,
 		.copy = s->copy,
 		.order = s->order,
 	};

@@ -180,7 +180,8 @@ static const char *const mistakes[][3] = {
 	{"vhost-user:a,colour=red", "'colour'",
 		"known: name, pcap, mtu, impair, off, server, mac, mode, group"},
 	{"tap:t,server=on", "'server'",
-		"known: name, pcap, mtu, impair, off, fd, vnet_hdr, copy, order, netns, ip"},
+		"known: name, pcap, mtu, impair, off, fd, vnet_hdr, queues, copy, order, netns, "
+		"ip"},
 	{"vhost-user:a,mtu", "'mtu'", "key=value"},
 	{"vhost-user:a,", "''", "key=value"},
 	{"vhost-user:a,mtu=9000,mtu=9000", "'mtu' is given twice", "once"},
@@ -321,7 +322,7 @@ static void test_explain(void **state)
 	(void)state;
 	assert_true(spec_explain(NULL, count_line, &count));
 	/* kinds, a heading; keys of any port, of each kind */
-	assert_int_equal(count, 4 + 1 + 5 + 4 + 12 + 6 + 6);
+	assert_int_equal(count, 4 + 1 + 5 + 4 + 12 + 7 + 7);
 }
 
 static void test_check(void **state)

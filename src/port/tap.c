@@ -36,6 +36,7 @@
 #include "port/tap.h"
 #include "port/tap_copy.h"
 #include "port/tap_ns.h"
+#include "port/tap_queue.h"
 #include "port/vnet.h"
 
 #define TAP_EVENTS (EPOLLIN | EPOLLOUT | EPOLLET)
@@ -60,18 +61,26 @@ struct tap_kept {
 	uint8_t head[FRAME_PULL_MAX];
 };
 
+struct tap_q {
+	struct tap *tap;
+	struct loop_fd io; /* a descriptor of tap.i */
+	bool empty;        /* the kernel had nothing, and no edge since */
+	bool full;         /* a write was refused for want of room */
+	struct tap_queued count;
+};
+
 struct tap {
 	struct port port;               /* first: a tap is a port */
 	struct tap_if i;                /* its kernel side */
 	uint32_t hdr_len;               /* of the virtio-net header */
 	struct tap_copy *copy;          /* NULL: frames are lent from the arena */
 	struct pkt *lent[BURST_FRAMES]; /* packets of the burst on loan */
-	struct loop_fd io;
-	struct loop_fd watch;  /* news of the link */
-	struct loop_task lost; /* found out inside a port call: to be told later */
-	bool empty;            /* the kernel had nothing, and no edge since */
-	bool armed, room_armed;
-	bool full; /* a write was refused for want of room */
+	struct tap_q queue[TAP_QUEUES]; /* i.queues of them */
+	unsigned turn;                  /* which one is read first */
+	struct tap_q *awaited;          /* whose room is waited for; NULL: nobody waits */
+	struct loop_fd watch;           /* news of the link */
+	struct loop_task lost;          /* found out inside a port call: to be told later */
+	bool armed;
 	bool gone; /* the interface was deleted */
 	bool told_lost;
 	uint8_t *arena;
@@ -144,22 +153,23 @@ static void copy_frame(struct tap *t, struct burst *b, unsigned i)
 static void tap_lost(struct tap *t)
 {
 	t->gone = true;
-	t->empty = true;
+	for (unsigned i = 0; i < t->i.queues; i++)
+		t->queue[i].empty = true;
 	loop_defer(t->port.loop, &t->lost);
 }
 
-static bool lend_new(struct tap *t, struct burst *b)
+static bool lend_new(struct tap *t, struct tap_q *tq, struct burst *b)
 {
 	uint8_t *hdr = b->head[b->n].room + FRAME_ROOM - t->hdr_len, *tail = t->arena + t->used;
 	struct iovec iov[2] = {{hdr, t->hdr_len + FRAME_HEAD}, {tail, TAIL_MAX}};
 	struct offload off;
 	uint32_t len, head_len, tail_len;
-	ssize_t n = readv(t->i.fd, iov, 2);
+	ssize_t n = readv(tq->io.fd, iov, 2);
 
 	if (n < (ssize_t)t->hdr_len) {
 		if (n < 0 && errno == EBADFD)
 			tap_lost(t);
-		t->empty = n >= 0 || errno != EINTR;
+		tq->empty = n >= 0 || errno != EINTR;
 		return false;
 	}
 	vnet_hdr_parse(hdr, &off);
@@ -175,9 +185,28 @@ static bool lend_new(struct tap *t, struct burst *b)
 	if (t->copy)
 		copy_frame(t, b, b->n - 1);
 	t->port.q.in.bufs++;
+	tq->count.in++;
 	if (!t->lent[b->n - 1])
 		t->used += (tail_len + TAIL_ALIGN - 1) / TAIL_ALIGN * TAIL_ALIGN;
 	return true;
+}
+
+static bool burst_room(const struct tap *t, const struct burst *b, unsigned max)
+{
+	return b->n < max && b->bytes < BURST_BYTES && t->used + TAIL_MAX <= ARENA_SIZE;
+}
+
+/* Each burst begins with another queue, so that none waits behind a busy one for ever. */
+static void lend_queues(struct tap *t, struct burst *b, unsigned max)
+{
+	for (unsigned i = 0; i < t->i.queues; i++) {
+		struct tap_q *tq = &t->queue[(t->turn + i) % t->i.queues];
+
+		while (!tq->empty && burst_room(t, b, max))
+			if (!lend_new(t, tq, b))
+				break;
+	}
+	t->turn = (t->turn + 1) % t->i.queues;
 }
 
 static unsigned tap_pull(struct portq *q, struct burst *b, unsigned max)
@@ -193,10 +222,8 @@ static unsigned tap_pull(struct portq *q, struct burst *b, unsigned max)
 	if (!t->port.link)
 		return 0;
 	lend_kept(t, b, max);
-	while (b->n < max && b->bytes < BURST_BYTES && !t->empty && t->relent == t->nkept &&
-		t->used + TAIL_MAX <= ARENA_SIZE)
-		if (!lend_new(t, b))
-			break;
+	if (t->relent == t->nkept)
+		lend_queues(t, b, max);
 	return b->n;
 }
 
@@ -253,7 +280,7 @@ static unsigned out_build(struct tap *t, const struct frame *f, uint8_t *hdr)
 	return 3;
 }
 
-static int tap_write(struct tap *t, const struct frame *f)
+static int tap_write(struct tap *t, struct tap_q *tq, const struct frame *f)
 {
 	uint8_t hdr[TAP_HDR_MAX] = {0};
 	unsigned n;
@@ -261,7 +288,10 @@ static int tap_write(struct tap *t, const struct frame *f)
 	vnet_hdr_build(hdr, &f->off, t->port.accepts, 0);
 	n = out_build(t, f, hdr);
 	t->port.q.out.notify++;
-	return writev(t->i.fd, t->out, (int)n) < 0 ? errno : 0;
+	if (writev(tq->io.fd, t->out, (int)n) < 0)
+		return errno;
+	tq->count.out++;
+	return 0;
 }
 
 /* The kernel did not take it and never will: the frame counts as taken. */
@@ -281,9 +311,11 @@ static unsigned tap_push(struct portq *q, const struct frame *f, unsigned n)
 	if (!t->port.link)
 		return 0;
 	for (i = 0; i < n; i++) {
-		int error = frame_len(&f[i]) > FRAME_MAX ? EMSGSIZE : tap_write(t, &f[i]);
+		struct tap_q *tq = &t->queue[tap_queue_of(&f[i], t->i.queues)];
+		int error = frame_len(&f[i]) > FRAME_MAX ? EMSGSIZE : tap_write(t, tq, &f[i]);
+
 		if (error == EAGAIN) {
-			t->full = true;
+			tq->full = true;
 			break;
 		}
 		if (error) {
@@ -302,11 +334,19 @@ static void tap_flush(struct portq *q)
 
 /* ---- wake ----------------------------------------------------------------------------------- */
 
+static bool tap_is_empty(const struct tap *t)
+{
+	for (unsigned i = 0; i < t->i.queues; i++)
+		if (!t->queue[i].empty)
+			return false;
+	return true;
+}
+
 static bool tap_arm(struct portq *q)
 {
 	struct tap *t = tap_of(q);
 
-	if (t->port.link && (t->nkept || !t->empty))
+	if (t->port.link && (t->nkept || !tap_is_empty(t)))
 		return true;
 	t->armed = true;
 	return false;
@@ -317,12 +357,17 @@ static bool tap_arm_room(struct portq *q, uint32_t need)
 	struct tap *t = tap_of(q);
 
 	(void)need; /* the kernel says no size, only that there is room */
-	if (!t->full && t->port.link)
+	t->awaited = &t->queue[0];
+	for (unsigned i = 0; i < t->i.queues; i++)
+		if (t->queue[i].full)
+			t->awaited = &t->queue[i];
+	if (!t->awaited->full && t->port.link) {
+		t->awaited = NULL;
 		return true;
-	t->room_armed = true;
+	}
 	/* Asks the kernel again, so an edge between the refused write and here is not lost. */
 	if (!t->gone)
-		loop_mod(t->port.loop, &t->io, TAP_EVENTS);
+		loop_mod(t->port.loop, &t->awaited->io, TAP_EVENTS);
 	return false;
 }
 
@@ -333,7 +378,8 @@ static void tap_tell_lost(struct loop_task *task)
 	if (t->told_lost)
 		return;
 	t->told_lost = true;
-	loop_del(t->port.loop, &t->io);
+	for (unsigned i = 0; i < t->i.queues; i++)
+		loop_del(t->port.loop, &t->queue[i].io);
 	log_say(t->port.log, LOG_WARN, t->port.name,
 		"interface %s was deleted: the port is dead until it is added anew", t->i.ifname);
 	port_set_link(&t->port, false);
@@ -362,22 +408,23 @@ static void watch_event(struct loop_fd *watch, uint32_t events)
 
 static void tap_event(struct loop_fd *io, uint32_t events)
 {
-	struct tap *t = (struct tap *)(void *)((char *)io - offsetof(struct tap, io));
+	struct tap_q *tq = (struct tap_q *)(void *)((char *)io - offsetof(struct tap_q, io));
+	struct tap *t = tq->tap;
 
 	if (events & (EPOLLERR | EPOLLHUP)) {
 		tap_lost(t);
 		return;
 	}
 	if (events & EPOLLOUT) {
-		t->full = false;
-		if (t->room_armed) {
-			t->room_armed = false;
+		tq->full = false;
+		if (t->awaited == tq) {
+			t->awaited = NULL;
 			port_room(&t->port.q);
 		}
 	}
 	if (events & EPOLLIN) {
 		t->port.q.in.kicks++;
-		t->empty = false;
+		tq->empty = false;
 		if (t->armed) {
 			t->armed = false;
 			port_ready(&t->port.q);
@@ -393,7 +440,8 @@ static void tap_close(struct port *port)
 
 	port_set_link(port, false);
 	loop_undefer(port->loop, &t->lost);
-	loop_del(port->loop, &t->io);
+	for (unsigned i = 0; i < TAP_QUEUES; i++)
+		loop_del(port->loop, &t->queue[i].io);
 	loop_del(port->loop, &t->watch);
 	if (t->gone)
 		t->i.made = false; /* whoever has its index now */
@@ -444,9 +492,10 @@ static struct tap *tap_new(
 		return NULL;
 	port_init(&t->port, cfg->lower ? &macvtap_ops : &tap_ops, name, loop, log);
 	t->hdr_len = cfg->vnet_hdr ? cfg->vnet_hdr : TAP_HDR_LEN;
-	t->i.fd = t->i.watch = -1;
-	t->io.fd = t->watch.fd = -1;
-	t->io.ready = tap_event;
+	tap_if_init(&t->i);
+	for (unsigned i = 0; i < TAP_QUEUES; i++)
+		t->queue[i] = (struct tap_q){.tap = t, .io = {.fd = -1, .ready = tap_event}};
+	t->watch.fd = -1;
 	t->watch.ready = watch_event;
 	t->lost.run = tap_tell_lost;
 	t->joined = malloc(FRAME_MAX);
@@ -478,8 +527,10 @@ static int passed_fd_check(const struct tap_config *cfg, struct loop *loop, stru
 
 static int tap_watch(struct tap *t, struct loop *loop, struct err *err)
 {
-	int rc = loop_add(loop, &t->io, t->i.fd, TAP_EVENTS);
+	int rc = 0;
 
+	for (unsigned i = 0; !rc && i < t->i.queues; i++)
+		rc = loop_add(loop, &t->queue[i].io, t->i.fd[i], TAP_EVENTS);
 	if (!rc)
 		rc = loop_add(loop, &t->watch, t->i.watch, EPOLLIN);
 	if (!rc)
@@ -507,7 +558,7 @@ int tap_open(struct port **out, const char *name, const struct tap_config *cfg, 
 	}
 	rc = tap_if_open(cfg, &t->i, err);
 	if (rc)
-		t->i = (struct tap_if){.fd = -1, .watch = -1};
+		tap_if_init(&t->i);
 	else
 		rc = tap_watch(t, loop, err);
 	if (rc) {
@@ -546,7 +597,7 @@ const char *tap_missing(const struct port *port)
 
 int tap_fd(const struct port *port)
 {
-	return ((const struct tap *)(const void *)port)->i.fd;
+	return ((const struct tap *)(const void *)port)->i.fd[0];
 }
 
 const char *tap_ifname(const struct port *port)
@@ -567,6 +618,21 @@ const uint8_t *tap_mac(const struct port *port)
 uint32_t tap_vnet_hdr(const struct port *port)
 {
 	return ((const struct tap *)(const void *)port)->hdr_len;
+}
+
+unsigned tap_queues(const struct port *port)
+{
+	return ((const struct tap *)(const void *)port)->i.queues;
+}
+
+struct tap_queued tap_queued(const struct port *port, unsigned queue)
+{
+	return ((const struct tap *)(const void *)port)->queue[queue].count;
+}
+
+struct tap_wire tap_wire(const struct port *port)
+{
+	return ((const struct tap *)(const void *)port)->i.wire;
 }
 
 bool tap_copied(const struct port *port, struct tap_copied *n)

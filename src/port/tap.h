@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * tap: a kernel network interface as a port: a tap, or a macvtap upon an interface that is there. One
- * non-blocking descriptor with virtio-net headers; the kernel is the driver: what it sends arrives by
- * readv into an arena, what it gets leaves by writev. Needs CAP_NET_ADMIN over the network namespace:
+ * tap: a kernel network interface as a port: a tap, or a macvtap upon an interface that is there. A
+ * non-blocking descriptor with virtio-net headers for each of its queues; the kernel is the driver: what it
+ * sends arrives by readv into an arena, what it gets leaves by writev, the frames of a flow through one
+ * queue. Needs CAP_NET_ADMIN over the network namespace:
  * root, or (tap only) `unshare -Urn`, or netns= of a namespace the user owns; none for a descriptor
  * that was passed in. [Linux Documentation/networking/tuntap.rst]
  */
@@ -14,6 +15,7 @@
 
 #define TAP_ORDER   3  /* of chunks that copies lie in, likewise */
 #define TAP_HDR_LEN 12 /* of the virtio-net header before each frame, unless told otherwise */
+#define TAP_QUEUES  16 /* at most; all are served by one thread */
 
 /* How macvtaps of one interface reach each other; passthru: the only one, and it gets every frame. */
 enum macvtap_mode { MACVTAP_BRIDGE, MACVTAP_VEPA, MACVTAP_PRIVATE, MACVTAP_PASSTHRU };
@@ -31,6 +33,7 @@ struct tap_config {
 		[6]; /* macvtap: the one address that frames come for; zero: the kernel's choice */
 	int fd;      /* > 0: a tap opened before, closed when it has become the port's; 0: none */
 	uint32_t vnet_hdr; /* 10, 12 or 20; 0: TAP_HDR_LEN */
+	uint32_t queues;   /* of the interface; 0: 1 */
 	bool copy; /* keep what is read in own packets, as tun keeps what it is given (S3) ... */
 	uint32_t order; /* ... in chunks of up to 4096 << order bytes */
 };
@@ -44,6 +47,15 @@ struct tap_copied {
 	uint64_t failures;                /* no memory: the frame was dropped */
 };
 
+struct tap_wire {
+	uint64_t netns;   /* a namespace's inode */
+	unsigned ifindex; /* in there; 0: not known, like no other */
+};
+
+struct tap_queued {
+	uint64_t in, out; /* frames from the kernel, and to it */
+};
+
 /*
  * Opens, sets offloads, MTU, addresses, brings it up; blocks for some milliseconds. From then on the
  * port's link follows the interface's IFF_UP and its mtu the interface's MTU, whoever changes them.
@@ -54,12 +66,20 @@ void tap_free(struct port *); /* closes; NULL is fine */
 /* Why the link is down, a constant sentence; "" if it is up. */
 const char *tap_missing(const struct port *);
 const char *tap_ifname(const struct port *);
-int tap_fd(const struct port *); /* the port's own: to duplicate, not to use */
+int tap_fd(const struct port *); /* the port's own, of its first queue: to duplicate, not to use */
 /* Virtio feature bits that hold: guest_*: towards the kernel; csum, host_*: from it. */
 uint64_t tap_features(const struct port *);
 /* The interface's own address at the opening. port->mac stays zero: it is not offered to anybody. */
 const uint8_t *tap_mac(const struct port *);
 uint32_t tap_vnet_hdr(const struct port *);
+unsigned tap_queues(const struct port *);
+/* Frames that were read and written there; `queue` below tap_queues(). */
+struct tap_queued tap_queued(const struct port *, unsigned queue);
+/*
+ * The wire it is on: an interface of the kernel, its own or the one below a macvtap. Two ports of one wire
+ * in one network are a loop.
+ */
+struct tap_wire tap_wire(const struct port *);
 /* False: the port does not copy. */
 bool tap_copied(const struct port *, struct tap_copied *);
 

@@ -110,6 +110,8 @@ static int tun_attach(int fd, const struct tap_config *cfg, struct err *err)
 
 	snprintf(ifr.ifr_name, sizeof(ifr.ifr_name), "%s", ifname);
 	ifr.ifr_flags = IFF_TAP | IFF_NO_PI | IFF_VNET_HDR;
+	if (cfg->queues > 1)
+		ifr.ifr_flags |= IFF_MULTI_QUEUE;
 	if (!ioctl(fd, TUNSETIFF, &ifr))
 		return 0;
 	switch (errno) {
@@ -121,10 +123,16 @@ static int tun_attach(int fd, const struct tap_config *cfg, struct err *err)
 			ifname);
 	case EINVAL:
 		return err_set(err, EINVAL,
-			"tap:%s: an interface of this name is there and is not a tap with one "
-			"queue: choose another "
-			"name",
-			ifname);
+			"tap:%s: an interface of this name is there and is not a tap with %s: "
+			"choose "
+			"another name, or %s",
+			ifname, cfg->queues > 1 ? "several queues" : "one queue",
+			cfg->queues > 1 ? "make it with `ip tuntap add mode tap multi_queue`, or "
+					  "leave queues= out"
+					: "give queues= if it is one with several");
+	case E2BIG:
+		return err_set(err, E2BIG, "tap:%s: the kernel has no room for %u queues more",
+			ifname, cfg->queues);
 	default:
 		return err_set(err, errno, "tap:%s: cannot create the interface: %s", ifname,
 			strerror(errno));
@@ -178,15 +186,15 @@ static int tun_offloads(int fd, const struct tap_config *cfg, uint64_t *features
 /* Of /dev/net/tun. */
 static int tun_make(const struct tap_config *cfg, struct tap_if *out, struct err *err)
 {
-	int rc;
+	for (unsigned i = 0; i < out->queues; i++) {
+		int rc;
 
-	out->fd = tun_open(err);
-	if (out->fd < 0)
-		return out->fd;
-	rc = tun_attach(out->fd, cfg, err);
-	if (rc) {
-		close(out->fd);
-		return rc;
+		out->fd[i] = tun_open(err);
+		if (out->fd[i] < 0)
+			return out->fd[i];
+		rc = tun_attach(out->fd[i], cfg, err);
+		if (rc)
+			return rc;
 	}
 	snprintf(out->ifname, sizeof(out->ifname), "%s", cfg->ifname);
 	out->ifindex = if_nametoindex(out->ifname);
@@ -246,26 +254,24 @@ static bool is_macvtap(int fd)
 
 static int passed_take(const struct tap_config *cfg, struct tap_if *out, struct err *err)
 {
-	int rc, flags;
+	int rc, flags, fd;
 
-	out->fd = fcntl(cfg->fd, F_DUPFD_CLOEXEC, 3);
-	if (out->fd < 0)
+	fd = out->fd[0] = fcntl(cfg->fd, F_DUPFD_CLOEXEC, 3);
+	if (fd < 0)
 		return err_set(err, errno,
 			"tap:%s: fd=%d is no descriptor of this process: %s; start it with one, as "
 			"a shell does by %d<>FILE",
 			cfg->ifname, cfg->fd, strerror(errno), cfg->fd);
-	rc = passed_check(out->fd, cfg, err);
-	flags = fcntl(out->fd, F_GETFL);
-	if (!rc && fcntl(out->fd, F_SETFL, flags | O_NONBLOCK))
+	rc = passed_check(fd, cfg, err);
+	flags = fcntl(fd, F_GETFL);
+	if (!rc && fcntl(fd, F_SETFL, flags | O_NONBLOCK))
 		rc = err_set(
 			err, errno, "tap:%s: fd=%d: %s", cfg->ifname, cfg->fd, strerror(errno));
-	if (rc) {
-		close(out->fd);
+	if (rc)
 		return rc;
-	}
 	snprintf(out->ifname, sizeof(out->ifname), "%s", cfg->ifname);
 	out->ifindex = if_nametoindex(out->ifname);
-	out->macvtap = is_macvtap(out->fd);
+	out->macvtap = is_macvtap(fd);
 	return 0;
 }
 
@@ -280,19 +286,30 @@ bool tap_dev_is(int fd, const char *ifname)
 	       !memcmp(mac, hw.ifr_hwaddr.sa_data, sizeof(mac));
 }
 
+void tap_dev_close(struct tap_if *tap)
+{
+	for (unsigned i = 0; i < TAP_QUEUES; i++) {
+		if (tap->fd[i] >= 0)
+			close(tap->fd[i]);
+		tap->fd[i] = -1;
+	}
+}
+
 int tap_dev_open(const struct tap_config *cfg, struct tap_if *out, struct err *err)
 {
-	int rc = cfg->lower ? macvtap_open(cfg, out, err)
-		 : cfg->fd  ? passed_take(cfg, out, err)
-			    : tun_make(cfg, out, err);
+	int rc;
 
-	if (rc)
-		return rc;
-	rc = tun_offloads(out->fd, cfg, &out->features, err);
+	out->queues = cfg->queues ? cfg->queues : 1;
+	rc = cfg->lower ? macvtap_open(cfg, out, err)
+	     : cfg->fd  ? passed_take(cfg, out, err)
+			: tun_make(cfg, out, err);
+	for (unsigned i = 0; !rc && i < out->queues; i++)
+		rc = tun_offloads(out->fd[i], cfg, &out->features, err);
 	if (!rc)
 		return 0;
-	close(out->fd);
+	tap_dev_close(out);
 	if (out->made)
 		tap_link_delete(-1, out->ifindex);
+	out->made = false;
 	return rc;
 }

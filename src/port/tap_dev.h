@@ -19,10 +19,12 @@ int tap_no_right(struct err *, const struct tap_config *);
 const char *tap_userns_forbidden(void);
 
 /*
- * Fills fd, ifname, ifindex, made and features of `out`; nothing of it stays open or made after an
+ * Fills fd, queues, ifname, ifindex, made and features of `out`; nothing of it stays open or made after an
  * error. A passed descriptor is duplicated; the caller keeps its own.
  */
 int tap_dev_open(const struct tap_config *, struct tap_if *out, struct err *);
+
+void tap_dev_close(struct tap_if *); /* the descriptors */
 
 /* Is `fd` of the interface `ifname` of this namespace, and not of another one's of the same name? */
 bool tap_dev_is(int fd, const char *ifname);

@@ -71,24 +71,69 @@ int tap_address_check(const char *who, const char *text, struct err *err)
 
 /* ---- requests ------------------------------------------------------------------------------- */
 
-int tap_link_talk(struct nlmsghdr *nlh)
+/* `answer` gets the messages that come before the acknowledgement; NULL: there are none. */
+static int link_talk(struct nlmsghdr *nlh, mnl_cb_t answer, void *arg)
 {
-	union tap_link_buf answer;
+	union tap_link_buf buf;
 	struct mnl_socket *s = mnl_socket_open2(NETLINK_ROUTE, SOCK_CLOEXEC);
 	ssize_t n;
-	int rc = 0;
+	int rc = MNL_CB_OK;
 
 	if (!s)
 		return -errno;
 	nlh->nlmsg_flags |= NLM_F_REQUEST | NLM_F_ACK;
 	nlh->nlmsg_seq = 1;
 	if (mnl_socket_bind(s, 0, MNL_SOCKET_AUTOPID) < 0 ||
-		mnl_socket_sendto(s, nlh, nlh->nlmsg_len) < 0 ||
-		(n = mnl_socket_recvfrom(s, answer.bytes, sizeof(answer.bytes))) < 0 ||
-		mnl_cb_run(answer.bytes, (size_t)n, 1, mnl_socket_get_portid(s), NULL, NULL) < 0)
+		mnl_socket_sendto(s, nlh, nlh->nlmsg_len) < 0)
 		rc = -errno;
+	while (rc >= MNL_CB_OK) {
+		n = mnl_socket_recvfrom(s, buf.bytes, sizeof(buf.bytes));
+		if (n >= 0)
+			n = mnl_cb_run(
+				buf.bytes, (size_t)n, 1, mnl_socket_get_portid(s), answer, arg);
+		rc = n < 0 ? -errno : (int)n;
+	}
 	mnl_socket_close(s);
 	return rc;
+}
+
+int tap_link_talk(struct nlmsghdr *nlh)
+{
+	return link_talk(nlh, NULL, NULL);
+}
+
+static int below_of(const struct nlmsghdr *nlh, void *arg)
+{
+	const struct nlattr *attr;
+	int *below = arg;
+	bool elsewhere = false;
+
+	if (nlh->nlmsg_type != RTM_NEWLINK)
+		return MNL_CB_OK;
+	mnl_attr_for_each(attr, nlh, sizeof(struct ifinfomsg))
+	{
+		elsewhere |= mnl_attr_get_type(attr) == IFLA_LINK_NETNSID;
+		if (mnl_attr_get_type(attr) == IFLA_LINK &&
+			mnl_attr_validate(attr, MNL_TYPE_U32) >= 0)
+			*below = (int)mnl_attr_get_u32(attr);
+	}
+	if (elsewhere)
+		*below = 0;
+	return MNL_CB_OK;
+}
+
+int tap_link_below(unsigned ifindex)
+{
+	union tap_link_buf buf;
+	struct nlmsghdr *nlh = mnl_nlmsg_put_header(buf.bytes);
+	struct ifinfomsg *ifi = mnl_nlmsg_put_extra_header(nlh, sizeof(*ifi));
+	int below = 0, rc;
+
+	nlh->nlmsg_type = RTM_GETLINK;
+	ifi->ifi_family = AF_UNSPEC;
+	ifi->ifi_index = (int)ifindex;
+	rc = link_talk(nlh, below_of, &below);
+	return rc < 0 ? rc : below;
 }
 
 /* mtu 0, txqlen 0, flags 0: leave it. */

@@ -42,6 +42,9 @@ int tap_link_setup(const char *who, const char *ifname, const struct tap_link_wa
 int tap_link_get(const char *ifname, struct tap_link *); /* 0 or -errno */
 int tap_link_mac(const char *ifname, uint8_t mac[6]);    /* 0 or -errno */
 
+/* What a virtual interface lies upon; 0: nothing, or an interface of another namespace. Or -errno. */
+int tap_link_below(unsigned ifindex);
+
 /* Send one request, wait for its acknowledgement. 0 or -errno. */
 int tap_link_talk(struct nlmsghdr *);
 

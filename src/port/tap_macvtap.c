@@ -148,28 +148,30 @@ static int device_make(const struct tap_if *tap)
 	return rc;
 }
 
-static int device_open(const struct tap_config *cfg, struct tap_if *out, struct err *err)
+/* A descriptor is a queue. */
+static int device_open(const struct tap_config *cfg, const struct tap_if *tap, struct err *err)
 {
 	char path[PATH_LEN];
+	int fd;
 
-	snprintf(path, sizeof(path), "/dev/tap%u", out->ifindex);
-	out->fd = device_try(path, out);
-	if (out->fd == -ENOENT)
-		out->fd = device_make(out);
-	if (out->fd >= 0)
-		return 0;
-	if (out->fd == -EACCES || out->fd == -EPERM)
-		return err_set(err, -out->fd,
+	snprintf(path, sizeof(path), "/dev/tap%u", tap->ifindex);
+	fd = device_try(path, tap);
+	if (fd == -ENOENT)
+		fd = device_make(tap);
+	if (fd >= 0)
+		return fd;
+	if (fd == -EACCES || fd == -EPERM)
+		return err_set(err, -fd,
 			"macvtap:%s: %s: permission denied: it is root's, and no user namespace "
 			"gives that right: run as root, or use tap:",
 			cfg->lower, path);
-	if (out->fd == -ENOENT)
+	if (fd == -ENOENT)
 		return err_set(err, ENOENT,
 			"macvtap:%s: %s is not there: give the container the machine's /dev, or "
 			"the "
 			"right to make devices (CAP_MKNOD)",
 			cfg->lower, path);
-	return err_set(err, -out->fd, "macvtap:%s: %s: %s", cfg->lower, path, strerror(-out->fd));
+	return err_set(err, -fd, "macvtap:%s: %s: %s", cfg->lower, path, strerror(-fd));
 }
 
 int macvtap_open(const struct tap_config *cfg, struct tap_if *out, struct err *err)
@@ -179,8 +181,10 @@ int macvtap_open(const struct tap_config *cfg, struct tap_if *out, struct err *e
 	if (rc)
 		return rc;
 	out->made = out->macvtap = true;
-	rc = device_open(cfg, out, err);
-	if (rc)
-		tap_link_delete(-1, out->ifindex);
-	return rc;
+	for (unsigned i = 0; i < out->queues; i++) {
+		out->fd[i] = device_open(cfg, out, err);
+		if (out->fd[i] < 0)
+			return out->fd[i];
+	}
+	return 0;
 }

@@ -7,7 +7,7 @@
 
 #include "port/tap_dev.h"
 
-/* Fills fd, ifname, ifindex, made. After an error nothing is left. */
+/* Fills fd, ifname, ifindex, made, also when it fails: what is open or made then is the caller's to undo. */
 int macvtap_open(const struct tap_config *, struct tap_if *out, struct err *);
 
 #endif

@@ -250,11 +250,14 @@ static void frames_pass_and_nothing_stays(void **state)
 
 		cfg.vnet_hdr = hdr[i % 4];
 		cfg.copy = i & 1;
+		cfg.queues = i % 3;
 		cfg.off = i >= 4 ? VNET_BIT(CSUM) | VNET_BIT(GUEST_CSUM) : 0;
 		open_good(fx, &cfg);
 		assert_true(fx->port->link);
 		assert_memory_equal(tap_mac(fx->port), mac_us, 6);
 		assert_int_equal(fx->port->mtu, 1500);
+		assert_int_equal(tap_queues(fx->port), i % 3 ? i % 3 : 1);
+		assert_int_equal(tap_wire(fx->port).ifindex, if_nametoindex("near"));
 		assert_int_equal(fx->port->accepts & ACCEPT_CSUM, i >= 4 ? 0 : ACCEPT_CSUM);
 		snprintf(ifname, sizeof(ifname), "%s", tap_ifname(fx->port));
 		snprintf(device, sizeof(device), "/dev/tap%u", if_nametoindex(ifname));
@@ -312,9 +315,9 @@ static void passed_in(void **state)
 	for (unsigned i = 0; i < 2; i++) {
 		assert_int_equal(tap_if_open(&cfg, &theirs, &fx->err), 0);
 		mine.ifname = theirs.ifname;
-		mine.fd = dup(theirs.fd);
-		close(theirs.fd);
-		theirs.fd = -1;
+		mine.fd = dup(theirs.fd[0]);
+		close(theirs.fd[0]);
+		theirs.fd[0] = -1;
 		open_good(fx, &mine);
 		both_ways(fx);
 		if (i) {

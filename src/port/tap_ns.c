@@ -23,6 +23,7 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -68,6 +69,13 @@ static int config_check(const struct tap_config *cfg, struct err *err)
 		return err_set(err, ERANGE, "%s: order=%u is not between 0 and %d", who, cfg->order,
 			CHUNK_ORDERS - 1);
 
+	if (cfg->queues > TAP_QUEUES)
+		return err_set(err, ERANGE, "%s: queues=%u is not between 1 and %d", who,
+			cfg->queues, TAP_QUEUES);
+	if (cfg->queues > 1 && cfg->fd)
+		return err_set(err, EINVAL,
+			"%s: fd=%d is one queue: leave queues=%u out, or let weft open the tap",
+			who, cfg->fd, cfg->queues);
 	if (cfg->mtu && (cfg->mtu < ETH_MTU_MIN || cfg->mtu > ETH_MTU_MAX))
 		rc = err_set(err, ERANGE, "%s: mtu=%u is not between %d and %d", who, cfg->mtu,
 			ETH_MTU_MIN, ETH_MTU_MAX);
@@ -77,6 +85,17 @@ static int config_check(const struct tap_config *cfg, struct err *err)
 }
 
 /* ---- set-up --------------------------------------------------------------------------------- */
+
+/* A namespace is told by its inode; without /proc it is not. */
+static struct tap_wire wire_find(const struct tap_if *tap)
+{
+	struct stat st;
+	int below = tap->macvtap ? tap_link_below(tap->ifindex) : (int)tap->ifindex;
+
+	if (below <= 0 || stat("/proc/thread-self/ns/net", &st))
+		return (struct tap_wire){0};
+	return (struct tap_wire){st.st_ino, (unsigned)below};
+}
 
 static int link_ready(
 	const struct tap_config *cfg, bool created, struct tap_if *out, struct err *err)
@@ -100,18 +119,25 @@ static int link_ready(
 		rc = tap_link_get(out->ifname, &out->link);
 	if (!rc)
 		rc = tap_link_mac(out->ifname, out->mac);
+	out->wire = wire_find(out);
 	return rc == -EPERM ? tap_no_right(err, cfg) : rc;
+}
+
+void tap_if_init(struct tap_if *tap)
+{
+	*tap = (struct tap_if){.watch = -1};
+	for (unsigned i = 0; i < TAP_QUEUES; i++)
+		tap->fd[i] = -1;
 }
 
 void tap_if_close(struct tap_if *tap)
 {
-	if (tap->fd >= 0)
-		close(tap->fd);
+	tap_dev_close(tap);
 	if (tap->made)
 		tap_link_delete(tap->watch, tap->ifindex);
 	if (tap->watch >= 0)
 		close(tap->watch);
-	tap->fd = tap->watch = -1;
+	tap->watch = -1;
 	tap->made = false;
 }
 
@@ -121,7 +147,7 @@ static int tap_if_setup(const struct tap_config *cfg, struct tap_if *out, struct
 	bool created = cfg->lower || !if_nametoindex(cfg->ifname);
 	int rc;
 
-	*out = (struct tap_if){.fd = -1, .watch = -1};
+	tap_if_init(out);
 	rc = tap_dev_open(cfg, out, err);
 	if (rc)
 		return rc;
@@ -206,7 +232,7 @@ struct reply {
 	struct err err;
 };
 
-#define REPLY_FDS 2 /* the tap, the watch */
+#define REPLY_FDS (1 + TAP_QUEUES) /* the watch, the tap's queues */
 
 union fd_control {
 	struct cmsghdr align;
@@ -220,14 +246,17 @@ static void reply_send(int sock, struct reply *r)
 	struct msghdr m = {.msg_iov = &iov, .msg_iovlen = 1};
 
 	if (!r->rc) {
-		const int fds[REPLY_FDS] = {r->tap.fd, r->tap.watch};
+		const size_t len = (1 + r->tap.queues) * sizeof(int);
+		int fds[REPLY_FDS] = {r->tap.watch};
+
+		memcpy(fds + 1, r->tap.fd, r->tap.queues * sizeof(int));
 		m.msg_control = control.bytes;
-		m.msg_controllen = sizeof(control.bytes);
+		m.msg_controllen = CMSG_SPACE(len);
 		struct cmsghdr *c = CMSG_FIRSTHDR(&m);
 		c->cmsg_level = SOL_SOCKET;
 		c->cmsg_type = SCM_RIGHTS;
-		c->cmsg_len = CMSG_LEN(sizeof(fds));
-		memcpy(CMSG_DATA(c), fds, sizeof(fds));
+		c->cmsg_len = CMSG_LEN(len);
+		memcpy(CMSG_DATA(c), fds, len);
 	}
 	(void)sendmsg(sock, &m, MSG_NOSIGNAL);
 }
@@ -240,7 +269,8 @@ static int reply_receive(int sock, struct reply *r, struct err *err)
 		.msg_iovlen = 1,
 		.msg_control = control.bytes,
 		.msg_controllen = sizeof(control.bytes)};
-	int fds[REPLY_FDS] = {-1, -1};
+	int fds[REPLY_FDS];
+	unsigned got = 0;
 	struct cmsghdr *c;
 	ssize_t n;
 
@@ -252,16 +282,18 @@ static int reply_receive(int sock, struct reply *r, struct err *err)
 	if (r->rc)
 		return err_set(err, -r->rc, "%s", r->err.text);
 	c = CMSG_FIRSTHDR(&m);
-	if (c && c->cmsg_type == SCM_RIGHTS && c->cmsg_len <= CMSG_LEN(sizeof(fds)))
-		memcpy(fds, CMSG_DATA(c), c->cmsg_len - CMSG_LEN(0));
-	if (fds[1] < 0) { /* the kernel passes as many as there is room for */
-		if (fds[0] >= 0)
-			close(fds[0]);
+	if (c && c->cmsg_type == SCM_RIGHTS && c->cmsg_len <= CMSG_LEN(sizeof(fds))) {
+		got = (unsigned)((c->cmsg_len - CMSG_LEN(0)) / sizeof(int));
+		memcpy(fds, CMSG_DATA(c), got * sizeof(int));
+	}
+	if (got != 1 + r->tap.queues) { /* the kernel passes as many as there is room for */
+		while (got)
+			close(fds[--got]);
 		return err_set(err, EMFILE,
 			"the tap's descriptors could not be passed: too many open files");
 	}
-	r->tap.fd = fds[0];
-	r->tap.watch = fds[1];
+	r->tap.watch = fds[0];
+	memcpy(r->tap.fd, fds + 1, r->tap.queues * sizeof(int));
 	return 0;
 }
 

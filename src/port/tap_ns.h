@@ -14,11 +14,13 @@
 #include "port/tap_link.h"
 
 struct tap_if {
-	int fd;    /* the tap: non-blocking, close-on-exec */
+	int fd[TAP_QUEUES]; /* the tap, a queue each: non-blocking, close-on-exec; -1: none */
+	unsigned queues;
 	int watch; /* news of the link (port/tap_link.h) */
 	char ifname[IFNAMSIZ];
 	unsigned ifindex;
-	bool macvtap;         /* its descriptor does not tell that the interface is gone */
+	bool macvtap; /* its descriptor does not tell that the interface is gone */
+	struct tap_wire wire;
 	bool made;            /* to be deleted at close: a macvtap stays when its descriptor goes */
 	uint8_t mac[6];       /* the interface's own */
 	struct tap_link link; /* as it is now */
@@ -33,5 +35,6 @@ struct tap_if {
  */
 int tap_if_open(const struct tap_config *cfg, struct tap_if *out, struct err *err);
 void tap_if_close(struct tap_if *); /* what was made goes, too */
+void tap_if_init(struct tap_if *);  /* nothing is open */
 
 #endif

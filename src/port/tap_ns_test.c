@@ -39,7 +39,7 @@ static struct tap_if open_good(const struct tap_config *cfg)
 
 static void close_both(struct tap_if t)
 {
-	close(t.fd);
+	close(t.fd[0]);
 	close(t.watch);
 }
 
@@ -315,9 +315,9 @@ static void in_the_namespace_of(int flags)
 	assert_true(t.link.up);
 	assert_false(has_address("tapns", "10.9.7.1"));
 	/* the kernel over there announces itself */
-	p.fd = t.fd;
+	p.fd = t.fd[0];
 	assert_int_equal(poll(&p, 1, 5000), 1);
-	assert_true(read(t.fd, frame, sizeof(frame)) > TAP_HDR_LEN + 14);
+	assert_true(read(t.fd[0], frame, sizeof(frame)) > TAP_HDR_LEN + 14);
 	tap_link_read(t.watch, t.ifindex, &link);
 	assert_true(link.up);
 	assert_int_equal(link.mtu, 1400);
@@ -428,13 +428,13 @@ static void tap_given_to_a_user(void **state)
 	struct tap_if t = open_good(&cfg);
 
 	(void)state;
-	assert_int_equal(ioctl(t.fd, TUNSETPERSIST, 1UL), 0);
-	assert_int_equal(ioctl(t.fd, TUNSETOWNER, (unsigned long)geteuid()), 0);
+	assert_int_equal(ioctl(t.fd[0], TUNSETPERSIST, 1UL), 0);
+	assert_int_equal(ioctl(t.fd[0], TUNSETOWNER, (unsigned long)geteuid()), 0);
 	close_both(t);
 	assert_true(if_nametoindex("tapgiven") > 0);
 	without_rights(given_body);
 	t = open_good(&cfg); /* the same addresses again are no mistake */
-	assert_int_equal(ioctl(t.fd, TUNSETPERSIST, 0UL), 0);
+	assert_int_equal(ioctl(t.fd[0], TUNSETPERSIST, 0UL), 0);
 	close_both(t);
 	assert_int_equal(if_nametoindex("tapgiven"), 0);
 }
@@ -462,9 +462,9 @@ static void passed_descriptor_is_taken(void **state)
 	(void)state;
 	cfg.fd = passed("passed0", right);
 	t = open_good(&cfg);
-	assert_int_not_equal(t.fd, cfg.fd);
-	assert_true(fcntl(t.fd, F_GETFL) & O_NONBLOCK);
-	assert_true(fcntl(t.fd, F_GETFD) & FD_CLOEXEC);
+	assert_int_not_equal(t.fd[0], cfg.fd);
+	assert_true(fcntl(t.fd[0], F_GETFL) & O_NONBLOCK);
+	assert_true(fcntl(t.fd[0], F_GETFD) & FD_CLOEXEC);
 	assert_true(t.link.up);
 	assert_int_equal(t.link.mtu, 9000);
 	assert_false(t.made);
