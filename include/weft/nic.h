@@ -45,7 +45,11 @@ struct weft_offload {
  * itself; nothing is received and nothing taken for sending while it is down.
  */
 WEFT_API int weft_nic_open(struct weft_nic **, const char *options, char *err);
-/* Its packets have been freed or sent before. NULL is fine. */
+/*
+ * Ends the session; what was sent and not yet used by the back-end may be lost. Packets that the caller
+ * still holds stay whole and are freed with weft_pkt_free() as ever, after which their memory goes; but they
+ * can be sent no more. NULL is fine.
+ */
 WEFT_API void weft_nic_close(struct weft_nic *);
 
 /* As those of a network (weft/weft.h). */

@@ -74,6 +74,20 @@ static void links(struct world *w)
 		turn(w);
 }
 
+/* Mappings of packet memory, ours and the network's. */
+static unsigned maps_of_nics(void)
+{
+	FILE *f = fopen("/proc/self/maps", "r");
+	char line[512];
+	unsigned n = 0;
+
+	assert_non_null(f);
+	while (fgets(line, sizeof(line), f))
+		n += strstr(line, "memfd:weft") != NULL;
+	fclose(f);
+	return n;
+}
+
 static int setup(void **state)
 {
 	struct world *w = calloc(1, sizeof(*w));
@@ -123,7 +137,7 @@ static struct weft_pkt *make(struct world *w, uint32_t len, unsigned seed)
 	return p;
 }
 
-static void check(struct weft_pkt *p, uint32_t len, unsigned seed)
+static void look(const struct weft_pkt *p, uint32_t len, unsigned seed)
 {
 	static uint8_t got[70000], want[70000];
 	struct iovec iov[64];
@@ -141,6 +155,11 @@ static void check(struct weft_pkt *p, uint32_t len, unsigned seed)
 	assert_int_equal(weft_pkt_copy(p, 14, got, 3), len - 14 < 3 ? len - 14 : 3);
 	assert_memory_equal(got, want + 14, len - 14 < 3 ? len - 14 : 3);
 	assert_int_equal(weft_pkt_copy(p, len, got, 1), 0);
+}
+
+static void check(struct weft_pkt *p, uint32_t len, unsigned seed)
+{
+	look(p, len, seed);
 	weft_pkt_free(p);
 }
 
@@ -299,6 +318,46 @@ static void test_session(void **state)
 	check(in[0], 60, 1);
 }
 
+/* Closed while packets are held, received and made: they stay whole, and their memory goes with them. */
+static void test_closed_with_packets(void **state)
+{
+	struct world *w = *state;
+	struct weft_pkt *sent, *held[3];
+	unsigned maps;
+	uint8_t *data;
+	void *more;
+
+	nic_open(w, 0, "");
+	nic_open(w, 1, "");
+	links(w);
+	maps = maps_of_nics();
+	for (unsigned i = 0; i < 2; i++) {
+		sent = weft_pkt_new(w->nic[0], 1400, (void **)&data);
+		fill(data, 0, 1400, i);
+		assert_int_equal(weft_nic_send(w->nic[0], &sent, 1), 1);
+		while (!weft_nic_receive(w->nic[1], &held[i], 1))
+			turn(w);
+	}
+	held[2] = weft_pkt_new(w->nic[1], 700, (void **)&data);
+	assert_non_null(more = weft_pkt_append(held[2], 4096));
+	fill(data, 0, 700, 2);
+	fill(more, 700, 4096, 2);
+	weft_nic_close(w->nic[1]);
+	w->nic[1] = NULL;
+	while (maps_of_nics() == maps) /* the network gives its own back */
+		turn(w);
+	look(held[0], 1400, 0);
+	look(held[1], 1400, 1);
+	look(held[2], 4796, 2);
+	weft_pkt_free(held[1]);
+	assert_non_null(weft_pkt_append(held[2], 100));
+	weft_pkt_free(held[2]);
+	look(held[0], 1400, 0);
+	assert_int_equal(maps_of_nics(), maps - 1);
+	weft_pkt_free(held[0]);
+	assert_int_equal(maps_of_nics(), maps - 2);
+}
+
 static void test_mistakes(void **state)
 {
 	struct weft_nic *nic;
@@ -320,6 +379,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_full, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_full_again, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_session, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_closed_with_packets, setup, teardown),
 		cmocka_unit_test(test_mistakes),
 	};
 

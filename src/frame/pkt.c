@@ -146,10 +146,12 @@ struct pkt *pkt_new(struct pkt_pool *pool, uint32_t room, uint32_t len)
 void pkt_free(struct pkt *p)
 {
 	struct pkt_account *account;
+	struct pkt_pool *pool;
 	uint32_t truesize;
 
 	if (!p)
 		return;
+	pool = p->pool;
 	account = p->account;
 	truesize = p->truesize;
 	while (p) {
@@ -158,12 +160,14 @@ void pkt_free(struct pkt *p)
 		record_drop(p);
 		p = next;
 	}
-	if (!account)
-		return;
-	account->outstanding_bytes -= truesize;
-	account->outstanding--;
-	if (account->waiting && account->done)
-		account->done(account);
+	if (account) {
+		account->outstanding_bytes -= truesize;
+		account->outstanding--;
+		if (account->waiting && account->done)
+			account->done(account);
+	}
+	if (__builtin_expect(pool->last && !pool->live, 0))
+		pool->last(pool);
 }
 
 void pkt_set_account(struct pkt *p, struct pkt_account *account)

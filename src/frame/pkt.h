@@ -74,7 +74,9 @@ struct pkt_pool {
 	unsigned n, live,
 		used; /* used: so many were ever out, the memory of the others is untouched */
 	struct page_frag heads; /* where heads of up to a page are cut from */
-	uint64_t failed;        /* packets not made or not finished: no descriptor, no memory */
+	/* the owner has gone and packets are left: called when the last one is freed; NULL: not so */
+	void (*last)(struct pkt_pool *);
+	uint64_t failed; /* packets not made or not finished: no descriptor, no memory */
 	uint64_t kept_ref, kept_copy; /* frame_keep: by reference; by copy */
 };
 

@@ -365,12 +365,10 @@ int vdrv_init(struct vdrv *v, const char *name, const struct vdrv_config *c, str
 	return rc;
 }
 
-void vdrv_fini(struct vdrv *v)
+void vdrv_release(struct vdrv *v)
 {
 	vdrv_close(&v->port);
 	loop_timer_release(v->port.loop, &v->rx.retry);
-	if (v->pkts.all)
-		pkt_pool_fini(&v->pkts);
 	for (unsigned i = 0; i < VDRV_QUEUES; i++)
 		vq_drv_fini(&v->vq[i]);
 	free(v->rx.buf);
@@ -379,7 +377,19 @@ void vdrv_fini(struct vdrv *v)
 	v->rx.buf = NULL;
 	v->rx.spare = NULL;
 	v->rx.page = NULL;
+}
+
+void vdrv_pools_fini(struct vdrv *v)
+{
+	if (v->pkts.all)
+		pkt_pool_fini(&v->pkts);
 	chunk_pool_fini(&v->chunks);
+}
+
+void vdrv_fini(struct vdrv *v)
+{
+	vdrv_release(v);
+	vdrv_pools_fini(v);
 }
 
 /* for the owner of packets */

@@ -74,7 +74,11 @@ struct vdrv_counters {
  */
 int vdrv_open(struct port **, const char *name, const struct vdrv_config *, struct loop *,
 	struct log *, struct err *);
-void vdrv_free(struct port *); /* every packet has come back; NULL is fine */
+/*
+ * NULL is fine. Packets that are still out stay whole and are freed as ever; the memory goes with the
+ * last one. Chunks without a packet have been put back before.
+ */
+void vdrv_free(struct port *);
 
 /*
  * The packet side, an alternative to pull and settle: ready and room events of port->events, arm and

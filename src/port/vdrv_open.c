@@ -158,14 +158,25 @@ int vdrv_open(struct port **out, const char *name, const struct vdrv_config *c, 
 	return 0;
 }
 
+static void last_packet(struct pkt_pool *pkts)
+{
+	struct vdrv *v = (struct vdrv *)(void *)((char *)pkts - offsetof(struct vdrv, pkts));
+
+	vdrv_pools_fini(v);
+	free(v);
+}
+
 void vdrv_free(struct port *p)
 {
 	struct vdrv *v = p ? vdrv_port(p) : NULL;
 
 	if (!v)
 		return;
-	vdrv_fini(v);
-	free(v);
+	vdrv_release(v);
+	if (v->pkts.live)
+		v->pkts.last = last_packet;
+	else
+		last_packet(&v->pkts);
 }
 
 const char *vdrv_last_end(const struct port *p)
