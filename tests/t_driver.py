@@ -13,10 +13,12 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent / "lib"))
 import t as frame                                       # noqa: E402
 from dpdk import Testpmd                                # noqa: E402
 from t import check, equal, until                       # noqa: E402
-from weft import Weft, call, program                    # noqa: E402
+from guest import Nic, UmlGuest                         # noqa: E402
+from weft import Weft, call, program, xfer              # noqa: E402
 
 SIZES = (64, 1514, 65535)
-ARRIVE = 1000   # at least so many frames of a second's sending; how many more is a matter of processors
+ECHOES = 2000
+ARRIVE = 200    # at least so many frames of a second's sending; how many more is a matter of processors
 
 
 def bench(*words, **kw):
@@ -43,13 +45,22 @@ def receiver(path, *words):
         p.communicate()
 
 
+def whole(v, lost):
+    """Whatever arrived is as it was sent, in order and once; what did not is among what is missing."""
+    wrong = {k: v[k] for k in ("corrupt", "duplicated", "reordered", "segments") if v[k]}
+    equal(wrong, {}, "frames that arrived and are not as they were sent")
+    check(v["missing"] <= lost, f"{v['missing']} frames are missing between others, {lost} in all: {v}")
+
+
 def across(send, receive, size, *knobs):
-    """Frames from one socket to another for a second: (sent, received), checked."""
-    with receiver(receive, "-t", "1.5") as result:
-        sent = bench("pktgen", "--via", f"virtio-user:{send}", "--size", str(size), "-t", "1", *knobs)
+    """Stamped frames from one socket to another for a second: (sent, received), each byte compared."""
+    with receiver(receive, "-t", "1.5", "--verify") as result:
+        sent = bench("pktgen", "--via", f"virtio-user:{send}", "--size", str(size), "-t", "1", "--verify", *knobs)
         got = result()
     rx = got["receiver"]
     check(got["received"] >= min(ARRIVE, sent["sent"]), f"{got['received']} of {sent['sent']} frames arrived")
+    equal(got["verified"]["good"], got["received"], "frames whose bytes were compared")
+    whole(got["verified"], sent["sent"] - got["received"])
     equal(rx["rx_bytes"] - size * got["received"] < 1000, True, "all of one length, but for an announcement or two")
     wrong = {k: v for k, v in rx.items() if k.startswith("rx_error") and v}
     equal(wrong, {}, "errors of the receiving driver")
@@ -66,8 +77,9 @@ def one_process(t):
         check(sum(r["sender"]["chunks_by_order"]) < 10000000 / 100, "an allocation for each packet")
     for size in SIZES:
         with t.case(f"{size} bytes, none lost"):
-            r = bench("pktgen", "--packets", "20000", "--size", str(size))
+            r = bench("pktgen", "--packets", "20000", "--size", str(size), "--verify")
             equal((r["sent"], r["received"]), (20000, 20000), "frames")
+            equal(r["verified"]["good"], 20000, "frames whose bytes were compared")
             equal(r["receiver"]["rx_bytes"], 20000 * size, "bytes")
     with t.case("every knob is printed with the result"):
         words = ["--rxbuf", "mtu+hdr", "--coalesce", "off", "--copybreak", "0", "--inline", "off", "--headroom", "32",
@@ -110,6 +122,25 @@ def networks(t):
             across(left.socket("a"), right.socket("c"), 64)
 
 
+def guest(t):
+    """A guest's kernel gets every frame and sends it back: there and back, each byte compared."""
+    with Weft("vhost-user:g", "vhost-user:p") as w:
+        g = UmlGuest("g", [Nic(w.socket("g"), mac="02:00:00:00:00:02")], extra=[xfer()]).boot().ready()
+        for size in SIZES:
+            for knobs in ((), ("--off", "mrg_rxbuf")):
+                with t.case(f"{size} bytes to a guest and back; {' '.join(knobs) or 'as it comes'}"):
+                    g.run(f"(xfer echo eth0 {ECHOES} >/tmp/echo 2>/tmp/ready; echo done >>/tmp/ready) >/dev/null 2>&1 & "
+                          "for i in 1 2 3 4 5 6 7 8 9; do grep -q ready /tmp/ready && break; sleep 0.1; done")
+                    r = bench("pktgen", "--via", f"virtio-user:{w.socket('p')}", "--echo", "--size", str(size),
+                              "--packets", str(ECHOES), "-t", "60", *knobs)
+                    equal((r["sent"], r["received"], r["lost"]), (ECHOES, ECHOES, 0), "frames")
+                    equal(r["verified"]["good"], ECHOES, "frames whose bytes were compared")
+                    whole(r["verified"], 0)
+                    equal(g.run("for i in 1 2 3 4 5 6 7 8 9; do grep -q done /tmp/ready && break; sleep 0.1; done; "
+                                "cat /tmp/echo").out.split(), [str(ECHOES), str(ECHOES * size)], "frames and bytes that the guest counts")
+        g.stop()
+
+
 def hear(d):
     """It tells every message it gets, and stops when nobody reads that."""
     while select.select([d.proc.stdout], [], [], 0.2)[0] and os.read(d.proc.stdout.fileno(), 65536):
@@ -123,9 +154,10 @@ def dpdk(t):
     try:
         d.ask("start")
         for size in SIZES:
-            with t.case(f"{size} bytes through testpmd"):
-                hear(d)
-                across(f"{work}/a.sock", f"{work}/b.sock", size)
+            for one, other in ("ab", "ba"):
+                with t.case(f"{size} bytes through testpmd, {one} to {other}"):
+                    hear(d)
+                    across(f"{work}/{one}.sock", f"{work}/{other}.sock", size)
         with t.case("without indirect tables and without event indices"):
             across(f"{work}/a.sock", f"{work}/b.sock", 1514, "--off", "indirect_desc+event_idx")
         with t.case("without mergeable buffers"):
@@ -141,6 +173,7 @@ def mistakes(t):
             ("bench pktgn", "pktgn", "pktgen"),
             ("bench rx", "--via", "virtio-user:PATH"),
             ("bench pktgen --to virtio-user:/b", "/b", "--via"),
+            ("bench pktgen --echo", "--echo", "--via"),
             ("bench pktgen --size 63", "63", "64 to 65535"),
             ("bench pktgen -t soon", "soon", "0.5"),
             ("bench pktgen --ring 3", "ring=3", "power of two"),
@@ -157,4 +190,4 @@ def mistakes(t):
 
 
 if __name__ == "__main__":
-    frame.main(one_process, networks, dpdk, mistakes, netns=False)
+    frame.main(one_process, networks, guest, dpdk, mistakes, netns=False)

@@ -42,6 +42,12 @@ static int bench_options(struct cmd_call *call, struct bench_config *c)
 	if (c->to && !c->via)
 		return err_set(&call->err, EINVAL,
 			"bench: --to %.60s needs --via, where the sender is", c->to);
+	c->echo = call->opt[OPT_ECHO];
+	c->verify = call->opt[OPT_VERIFY] || c->echo;
+	if (c->echo && (!c->via || c->to || receive))
+		return err_set(&call->err, EINVAL,
+			"bench: --echo is for pktgen with --via and without --to: somebody behind "
+			"that socket sends back what he gets");
 	if (receive) {
 		c->to = c->via;
 		c->via = NULL;
@@ -71,6 +77,27 @@ static void set_real(json_t *o, const char *key, double x)
 	json_object_set_new(o, key, json_real(x));
 }
 
+static json_t *verify_json(const struct bench *b)
+{
+	const struct stamp_check *s = &b->check;
+	json_t *o = json_object();
+
+	set_num(o, "good", s->good);
+	set_num(o, "segments", s->segments);
+	set_num(o, "corrupt", s->corrupt);
+	set_num(o, "missing", stamp_missing(s));
+	set_num(o, "duplicated", s->duplicated);
+	set_num(o, "reordered", s->reordered);
+	set_num(o, "foreign", s->foreign);
+	return o;
+}
+
+/* Of the packets that were sent. */
+static uint64_t bench_arrived(const struct bench *b)
+{
+	return b->config.verify ? b->check.good - b->check.duplicated : b->rx.packets;
+}
+
 static json_t *bench_json(const struct bench *b, const char *word)
 {
 	const struct bench_end *end =
@@ -84,14 +111,16 @@ static json_t *bench_json(const struct bench *b, const char *word)
 	set_num(o, "mtu", b->config.mtu);
 	json_object_set_new(o, "via", json_string(b->config.via ? b->config.via : ""));
 	json_object_set_new(o, "to", json_string(b->config.to ? b->config.to : ""));
-	json_object_set_new(o, "knobs", show_knobs(&end->spec));
+	json_object_set_new(o, "knobs", show_knobs(b->config.echo ? &b->tx.spec : &end->spec));
 	set_real(o, "seconds", sec);
 	if (b->tx.port)
 		set_num(o, "sent", b->tx.packets);
 	if (b->rx.port)
 		set_num(o, "received", b->rx.packets);
 	if (b->tx.port && b->rx.port)
-		set_num(o, "lost", b->tx.packets - b->rx.packets);
+		set_num(o, "lost", b->tx.packets - bench_arrived(b));
+	if (b->config.verify && b->rx.port)
+		json_object_set_new(o, "verified", verify_json(b));
 	set_real(o, "packets_per_second", sec > 0 ? packets / sec : 0);
 	set_real(o, "gbit_per_second", sec > 0 ? (double)end->bytes * 8 / sec / 1e9 : 0);
 	set_real(o, "ns_per_packet", packets > 0 ? sec * 1e9 / packets : 0);
@@ -168,6 +197,7 @@ static void bench_text(FILE *f, const json_t *o)
 	json_object_foreach(json_object_get(o, "knobs"), key, value)
 		fprintf(f, " %s=%s", key, json_string_value(value));
 	fputc('\n', f);
+	print_counters(f, "verified", json_object_get(o, "verified"));
 	print_counters(f, "sender", json_object_get(o, "sender"));
 	print_counters(f, "receiver", json_object_get(o, "receiver"));
 }

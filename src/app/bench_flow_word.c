@@ -173,9 +173,11 @@ static int options(struct cmd_call *call, struct bench_flows_config *c, char *im
 	if (c->addr && !c->via)
 		return err_set(&call->err, EINVAL,
 			"bench: --addr needs --via PORT: without, both ends are here");
-	if (call->opt[OPT_SIZE] || call->opt[OPT_PACKETS] || call->opt[OPT_TO])
+	if (call->opt[OPT_SIZE] || call->opt[OPT_PACKETS] || call->opt[OPT_TO] ||
+		call->opt[OPT_VERIFY] || call->opt[OPT_ECHO])
 		return err_set(&call->err, EINVAL,
-			"bench: --size, --packets and --to are of pktgen; %s has -m and --count",
+			"bench: --size, --packets, --to, --verify and --echo are of pktgen; %s "
+			"has -m and --count, and verifies always",
 			call->arg[0]);
 	if (!c->addr)
 		c->addr = c->serve ? "10.99.0.2/24+fd99::2/64" : "10.99.0.1/24+fd99::1/64";

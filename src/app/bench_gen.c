@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "app/bench_stamp.h"
 #include "wire/bytes.h"
 #include "wire/csum.h"
 #include "wire/eth.h"
@@ -69,21 +70,38 @@ static void gen_headers(struct bench_gen *g, bool super)
 	put_ip4(g->head + ETH_HLEN, ip, super ? 6 : 17);
 	if (!super) {
 		put_udp(g->head + ETH_HLEN + IP_LEN, ip - IP_LEN);
-		g->payload = ETH_HLEN + IP_LEN + UDP_LEN;
-		g->head_len = g->size <= BENCH_LINEAR ? g->size : g->payload;
-		memcpy(g->head + g->payload, g->pattern, g->head_len - g->payload);
+		g->headers = ETH_HLEN + IP_LEN + UDP_LEN;
 		return;
 	}
 	put_tcp(g->head + ETH_HLEN + IP_LEN, ip - IP_LEN);
-	g->payload = g->head_len = ETH_HLEN + IP_LEN + TCP_LEN;
+	g->headers = ETH_HLEN + IP_LEN + TCP_LEN;
 	g->off = (struct offload){
 		.flags = OFF_NEEDS_CSUM,
 		.gso = OFF_GSO_TCPV4,
 		.gso_size = BENCH_SEGMENT,
 		.csum_start = ETH_HLEN + IP_LEN,
 		.csum_off = 16,
-		.hdr_len = (uint16_t)g->head_len,
+		.hdr_len = (uint16_t)g->headers,
 	};
+}
+
+/* Bytes of the payload, as they are in every packet. */
+static void gen_bytes(const struct bench_gen *g, uint8_t *to, uint32_t from, uint32_t len)
+{
+	if (g->stamped)
+		stamp_pattern(to, g->run, from, len);
+	else
+		for (uint32_t i = 0; i < len; i++)
+			to[i] = (uint8_t)(from + i);
+}
+
+/* What lies in the head of each packet: a stamp cannot be shared. */
+static void gen_head(struct bench_gen *g)
+{
+	g->head_len = g->headers + (g->stamped ? STAMP_LEN : 0);
+	if (g->size <= BENCH_LINEAR)
+		g->head_len = g->size;
+	gen_bytes(g, g->head + g->headers, 0, g->head_len - g->headers);
 }
 
 static int gen_payload(struct bench_gen *g, unsigned order, struct err *err)
@@ -101,26 +119,29 @@ static int gen_payload(struct bench_gen *g, unsigned order, struct err *err)
 		piece->chunk = c;
 		piece->data = chunk_data(g->chunks, c);
 		piece->len = left < chunk_size(c) ? left : chunk_size(c);
-		for (uint32_t i = 0; i < piece->len; i += CHUNK_PAGE)
-			memcpy(piece->data + i, g->pattern,
-				piece->len - i < CHUNK_PAGE ? piece->len - i : CHUNK_PAGE);
+		gen_bytes(g, piece->data, g->size - g->headers - left, piece->len);
 		left -= piece->len;
 		g->npiece++;
 	}
 	return 0;
 }
 
-int bench_gen_init(struct bench_gen *g, struct pkt_pool *pkts, uint32_t size, uint32_t mtu,
-	uint32_t headroom, unsigned order, struct err *err)
+int bench_gen_init(struct bench_gen *g, struct pkt_pool *pkts, const struct bench_gen_config *c,
+	struct err *err)
 {
 	int r;
 
 	*g = (struct bench_gen){
-		.pkts = pkts, .chunks = pkts->chunks, .size = size, .headroom = headroom};
-	for (unsigned i = 0; i < sizeof(g->pattern); i++)
-		g->pattern[i] = (uint8_t)i;
-	gen_headers(g, size > mtu + ETH_HLEN);
-	r = gen_payload(g, order, err);
+		.pkts = pkts,
+		.chunks = pkts->chunks,
+		.size = c->size,
+		.headroom = c->headroom,
+		.stamped = c->stamped,
+		.run = c->run,
+	};
+	gen_headers(g, c->size > c->mtu + ETH_HLEN);
+	gen_head(g);
+	r = gen_payload(g, c->order, err);
 	if (r)
 		bench_gen_fini(g);
 	return r;
@@ -139,6 +160,8 @@ struct pkt *bench_gen_make(struct bench_gen *g)
 	if (!p)
 		return NULL;
 	memcpy(p->head, g->head, g->head_len);
+	if (g->stamped)
+		stamp_put(p->head + g->headers, g->run, g->serial++, g->size - g->headers);
 	p->off = g->off;
 	for (unsigned i = 0; i < g->npiece; i++) {
 		const struct pkt_frag *f = &g->piece[i];
@@ -150,36 +173,6 @@ struct pkt *bench_gen_make(struct bench_gen *g)
 		}
 	}
 	return p;
-}
-
-/* `len` bytes at `data` that begin at byte `at` of the frame. */
-static bool piece_check(const struct bench_gen *g, const uint8_t *data, uint32_t len, uint32_t at)
-{
-	uint32_t i = at < g->payload ? g->payload - at : 0;
-
-	while (i < len) {
-		const uint32_t from = (at + i - g->payload) % 256;
-		const uint32_t most = CHUNK_PAGE - from;
-		const uint32_t n = len - i < most ? len - i : most;
-
-		if (memcmp(data + i, g->pattern + from, n) != 0)
-			return false;
-		i += n;
-	}
-	return true;
-}
-
-bool bench_gen_check(const struct bench_gen *g, const struct pkt *p)
-{
-	uint32_t at = p->head_len;
-
-	if (p->len != g->size || !piece_check(g, p->head, p->head_len, 0))
-		return false;
-	for (const struct pkt *q = p; q; q = q->chain)
-		for (unsigned i = 0; i < q->nfrag; at += q->frag[i++].len)
-			if (!piece_check(g, q->frag[i].data, q->frag[i].len, at))
-				return false;
-	return at == g->size;
 }
 
 struct pkt *bench_gen_announce(struct pkt_pool *pkts, uint32_t headroom)

@@ -17,24 +17,29 @@
 struct bench_gen {
 	struct pkt_pool *pkts;
 	struct chunk_pool *chunks;
-	uint32_t size, headroom, head_len, payload; /* payload: where it begins */
+	uint32_t size, headroom, head_len;
 	uint8_t head[BENCH_LINEAR];
-	uint8_t pattern[CHUNK_PAGE]; /* of the payload, over and over */
 	struct offload off;
 	struct pkt_frag piece[PKT_FRAGS]; /* a reference of ours on each */
 	unsigned npiece;
+	bool stamped;     /* each packet is, behind its headers (bench_stamp.h) */
+	uint32_t headers; /* bytes */
+	uint32_t run, serial;
 };
 
-/*
- * Frames of `size` bytes, with payload in chunks of `order` of the pool. Above mtu + 14 they are
- * super-packets. -ENOMEM, said so. After 0 bench_gen_fini before the pool goes.
- */
-int bench_gen_init(struct bench_gen *, struct pkt_pool *, uint32_t size, uint32_t mtu,
-	uint32_t headroom, unsigned order, struct err *);
+struct bench_gen_config {
+	uint32_t size, mtu; /* above mtu + 14 they are super-packets */
+	uint32_t headroom;
+	unsigned order; /* of chunks for payload */
+	bool stamped;
+	uint32_t run; /* for the stamps */
+};
+
+/* -ENOMEM, said so. After 0 bench_gen_fini before the pool goes. */
+int bench_gen_init(
+	struct bench_gen *, struct pkt_pool *, const struct bench_gen_config *, struct err *);
 void bench_gen_fini(struct bench_gen *);
 struct pkt *bench_gen_make(struct bench_gen *); /* NULL: no memory now */
-/* Is this what bench_gen_make made, payload and all, in whatever pieces? Headers are not compared. */
-bool bench_gen_check(const struct bench_gen *, const struct pkt *);
 
 /* "Here I am", from the receiver to all, so that the network learns where it is. */
 struct pkt *bench_gen_announce(struct pkt_pool *, uint32_t headroom);

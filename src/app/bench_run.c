@@ -15,6 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/rand.h"
 #include "wire/eth.h"
 
 #define LINK_WAIT (5 * NSEC_PER_SEC)
@@ -91,6 +92,8 @@ static int ends_open(struct bench *b, struct err *err)
 		r = end_far(b, &b->tx, "send", c->via, err);
 	if (!r && c->to)
 		r = end_far(b, &b->rx, "receive", c->to, err);
+	if (!r && c->echo)
+		b->rx.port = b->tx.port;
 	if (r || c->via || c->to)
 		return r;
 	strcpy(b->dir, "/tmp/weft-bench-XXXXXX");
@@ -138,9 +141,10 @@ static void sockets_remove(struct bench *b)
 	b->dir[0] = 0;
 }
 
-static void end_close(struct bench_end *end)
+static void end_close(struct bench *b, struct bench_end *end)
 {
-	vdrv_free(end->port);
+	if (end == &b->tx || !b->config.echo)
+		vdrv_free(end->port);
 	spec_fini(&end->spec);
 }
 
@@ -149,8 +153,8 @@ void bench_fini(struct bench *b)
 	while (b->nwaiting)
 		pkt_free(b->waiting[--b->nwaiting]);
 	bench_gen_fini(&b->gen);
-	end_close(&b->tx);
-	end_close(&b->rx);
+	end_close(b, &b->tx);
+	end_close(b, &b->rx);
 	net_fini(&b->net);
 	sockets_remove(b);
 }
@@ -178,22 +182,30 @@ static unsigned turn_send(struct bench *b, unsigned want)
 	return took;
 }
 
-static unsigned turn_receive(struct bench *b)
+/* The packets that count, freed: all, or those that are as they were sent. */
+static unsigned receive_some(struct bench *b, struct pkt **list, unsigned n)
 {
 	struct bench_end *rx = &b->rx;
+	unsigned good = 0;
+
+	for (unsigned i = 0; i < n; i++) {
+		if (!b->config.verify || stamp_check(&b->check, list[i])) {
+			rx->bytes += list[i]->len;
+			good++;
+		}
+		pkt_free(list[i]);
+	}
+	rx->packets += good;
+	return good;
+}
+
+static unsigned turn_receive(struct bench *b)
+{
 	struct pkt *list[BENCH_BATCH];
 	unsigned n, sum = 0;
 
-	while ((n = vdrv_receive(rx->port, list, BENCH_BATCH))) {
-		for (unsigned i = 0; i < n; i++) {
-			rx->bytes += list[i]->len;
-			if (b->config.verify && !bench_gen_check(&b->gen, list[i]))
-				b->wrong++;
-			pkt_free(list[i]);
-		}
-		rx->packets += n;
-		sum += n;
-	}
+	while ((n = vdrv_receive(b->rx.port, list, BENCH_BATCH)))
+		sum += receive_some(b, list, n);
 	if (sum)
 		b->ended = loop_now(&b->net.loop);
 	return sum;
@@ -235,7 +247,7 @@ static unsigned bench_turn(struct bench *b, unsigned want)
 	loop_dispatch(&b->net.loop, false);
 	if (b->rx.port)
 		moved += turn_receive(b);
-	if (b->tx.port)
+	if (b->tx.port && b->tx.port != b->rx.port)
 		turn_forget(b->tx.port);
 	if (moved)
 		b->moved = loop_now(&b->net.loop);
@@ -275,6 +287,13 @@ static int bench_ready(struct bench *b, struct err *err)
 	const struct bench_config *c = &b->config;
 	struct port *tx = b->tx.port;
 	uint32_t mtu = tx && tx->mtu ? tx->mtu : c->mtu;
+	struct bench_gen_config gen = {
+		.size = c->size,
+		.mtu = mtu,
+		.headroom = b->tx.spec.drv.headroom,
+		.order = b->tx.spec.drv.order,
+		.stamped = c->verify,
+	};
 
 	if (tx && c->size > mtu + ETH_HLEN && !(tx->accepts & ACCEPT_TSO4))
 		return err_set(err, EINVAL,
@@ -283,13 +302,13 @@ static int bench_ready(struct bench *b, struct err *err)
 			c->size, mtu);
 	if (!tx)
 		return 0;
-	return bench_gen_init(&b->gen, vdrv_pkts(tx), c->size, mtu, b->tx.spec.drv.headroom,
-		b->tx.spec.drv.order, err);
+	rand_secret(&gen.run, sizeof(gen.run));
+	return bench_gen_init(&b->gen, vdrv_pkts(tx), &gen, err);
 }
 
 static void bench_announce(struct bench *b)
 {
-	struct port *rx = b->rx.port;
+	struct port *rx = b->config.echo ? NULL : b->rx.port;
 	struct pkt *p = rx ? bench_gen_announce(vdrv_pkts(rx), b->rx.spec.drv.headroom) : NULL;
 
 	if (p && !vdrv_send(rx, &p, 1))
@@ -322,6 +341,7 @@ static void bench_count(struct bench *b, bool begin)
 		driver_count_take(&now, ends[i]->port);
 		if (begin) {
 			ends[i]->packets = ends[i]->bytes = 0;
+			stamp_check_init(&b->check);
 		} else {
 			driver_count_since(&now, &ends[i]->count);
 		}
@@ -337,7 +357,7 @@ static void bench_count(struct bench *b, bool begin)
 /* Packets that may be under way: what fits the rings, and half of the receiver's buffers. */
 static uint64_t bench_window(const struct bench *b)
 {
-	const struct vdrv_config *c = &b->rx.spec.drv;
+	const struct vdrv_config *c = b->config.echo ? &b->tx.spec.drv : &b->rx.spec.drv;
 	bool paged = c->rxbuf == VDRV_RXBUF_PAGE || c->rxbuf == VDRV_RXBUF_AUTO;
 	uint64_t half = c->ring_size / 2,
 		 packets = half * (paged ? CHUNK_PAGE : b->config.mtu) / b->config.size + 1;

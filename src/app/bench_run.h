@@ -11,6 +11,7 @@
 #define APP_BENCH_RUN_H
 
 #include "app/bench_gen.h"
+#include "app/bench_stamp.h"
 #include "app/net.h"
 #include "app/show_driver.h"
 
@@ -21,9 +22,10 @@ struct bench_config {
 	uint64_t packets;  /* stop after as many; 0: when the time is over */
 	nsec_t time;       /* at most, once it runs */
 	nsec_t warm;       /* before it: not counted */
-	bool verify;       /* compare each byte of payload that arrives */
 	const char *via;   /* the sender's virtio-user port; NULL: none here, or all of it is */
 	const char *to;    /* the receiver's */
+	bool verify;       /* packets are stamped, and checked where they come */
+	bool echo;         /* the receiver is the sender: somebody sends back what he gets */
 	const char *knobs; /* ",key=value..." for every driver */
 	const char *cwd;
 	const char *net; /* whose ports a bare NAME means */
@@ -48,9 +50,9 @@ struct bench {
 	nsec_t begun, ended; /* of what was counted */
 	nsec_t moved;        /* when something last did */
 	uint64_t given_up;   /* packets that never came */
-	uint64_t wrong;      /* packets whose payload was not what was sent */
 	double cpu;          /* seconds, of the whole process */
 	uint64_t drops;      /* in the network; until the end: before it began */
+	struct stamp_check check;
 };
 
 /* 0 or -errno; after 0 bench_fini. Big. */

@@ -178,13 +178,14 @@ static void test_clones(void **state)
 {
 	struct chunk_pool chunks;
 	struct pkt_pool pkts;
+	struct bench_gen_config c = {.size = 65535, .mtu = 1500, .headroom = 16, .order = 3};
 	struct bench_gen gen;
 	struct pkt *a, *b;
 
 	(void)state;
 	assert_int_equal(chunk_pool_init(&chunks, 1 << 20, NULL), 0);
 	assert_int_equal(pkt_pool_init(&pkts, &chunks, 8, NULL), 0);
-	assert_int_equal(bench_gen_init(&gen, &pkts, 65535, 1500, 16, 3, NULL), 0);
+	assert_int_equal(bench_gen_init(&gen, &pkts, &c, NULL), 0);
 	a = bench_gen_make(&gen);
 	b = bench_gen_make(&gen);
 	assert_int_equal(a->len, 65535);
@@ -198,7 +199,9 @@ static void test_clones(void **state)
 	assert_memory_equal(b->head, gen.head, gen.head_len);
 	pkt_free(b);
 	bench_gen_fini(&gen);
-	assert_int_equal(bench_gen_init(&gen, &pkts, 65535, 65535, 16, 0, NULL), 0);
+	c.mtu = 65535;
+	c.order = 0;
+	assert_int_equal(bench_gen_init(&gen, &pkts, &c, NULL), 0);
 	a = bench_gen_make(&gen);
 	assert_int_equal(a->off.gso, 0); /* within the MTU */
 	pkt_free(a);

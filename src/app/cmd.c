@@ -65,6 +65,8 @@ const struct cmd cmds[] = {
 		"the socket of another back-end; rx receives there. Frames above the MTU are TCP\n"
 		"super-packets. Every knob of the driver is an option; all are printed with the "
 		"result.\n"
+		"With --verify at both ends each packet is stamped, every byte that comes is\n"
+		"compared, and what is missing, came twice or out of order is counted.\n"
 		"tcp_stream sends from a host in this process through a network to another one;\n"
 		"tcp_maerts the other way; _rr is request and response, again and again, _crr with "
 		"a\n"
@@ -81,6 +83,8 @@ const struct cmd cmds[] = {
 			{"--via", "PORT", "virtio-user:PATH,...: one end only, on that socket"},
 			{"--to", "PORT", "with --via: the receiver, too, on that socket"},
 			{"--json", NULL, "for programs"}, {"--mtu", "BYTES", "default 1500"},
+			{"--verify", NULL, "stamp each packet, compare each byte of what comes"},
+			{"--echo", NULL, "with --via: count and verify what is sent back"},
 			{"--off", "FEATURE+...", "virtio features not to use"},
 			{"--rxbuf", "page|mtu|mtu+hdr|auto", "receive buffers"},
 			{"--coalesce", "on|off", "adjacent buffers become one fragment"},

@@ -384,7 +384,7 @@ static int run_gen(const struct setup *s, struct tables_result *r, struct err *e
 	rc = bench_run(b, err);
 	if (!rc) {
 		r->seconds = (double)(b->ended - b->begun) / (double)NSEC_PER_SEC;
-		r->wrong = b->wrong;
+		r->wrong = b->check.corrupt;
 		receiver_numbers(r->v, &b->rx.count.drv, b->rx.bytes);
 		sender_numbers(r->v, &b->tx.count.drv);
 		rates(r, (double)b->rx.bytes, (double)b->rx.packets, b->cpu);

@@ -6,17 +6,24 @@
  *	xfer send ADDRESS PORT MIB SEED		bytes of a generator; prints their SHA-256
  *	xfer recv PORT				one connection; prints "SHA-256 BYTES"
  *	xfer copy MIB				memcpy of MIB MiB in 64 KiB blocks: seconds, Gbit/s
+ *	xfer echo INTERFACE COUNT		so many frames to its address go back as they are, headers of
+ *						virtio and all; prints "FRAMES BYTES"
  *
  * It knows nothing of weft. [FIPS 180-4] for the hash.
  */
 #include <arpa/inet.h>
 #include <errno.h>
+#include <linux/if_packet.h>
+#include <linux/virtio_net.h>
+#include <net/ethernet.h>
+#include <net/if.h>
 #include <netdb.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
@@ -230,6 +237,62 @@ static int do_copy(uint64_t mib)
 	return 0;
 }
 
+struct wire {
+	struct virtio_net_hdr virtio;
+	uint8_t frame[70000];
+};
+
+/* A socket for whole frames of the interface, and what the kernel has to say of their offloads. */
+static int wire_open(const char *name, uint8_t mac[6])
+{
+	struct sockaddr_ll at = {.sll_family = AF_PACKET, .sll_protocol = htons(ETH_P_ALL)};
+	struct ifreq req = {0};
+	int fd = socket(AF_PACKET, SOCK_RAW, 0), on = 1, room = 16 << 20;
+
+	if (fd < 0)
+		return fail("packet socket");
+	snprintf(req.ifr_name, sizeof(req.ifr_name), "%s", name);
+	if (ioctl(fd, SIOCGIFHWADDR, &req))
+		return fail(name);
+	memcpy(mac, req.ifr_hwaddr.sa_data, 6);
+	at.sll_ifindex = (int)if_nametoindex(name);
+	if (setsockopt(fd, SOL_PACKET, PACKET_VNET_HDR, &on, sizeof(on)) ||
+		setsockopt(fd, SOL_SOCKET, SO_RCVBUFFORCE, &room, sizeof(room)) ||
+		setsockopt(fd, SOL_SOCKET, SO_SNDBUFFORCE, &room, sizeof(room)) ||
+		bind(fd, (struct sockaddr *)&at, sizeof(at)))
+		return fail("packet socket");
+	return fd;
+}
+
+static int do_echo(const char *name, uint64_t count)
+{
+	static struct wire w;
+	const size_t hdr = sizeof(w.virtio);
+	uint64_t frames = 0, bytes = 0;
+	uint8_t mac[6];
+	int fd = wire_open(name, mac);
+
+	if (fd < 0 || fd == 1)
+		return 1;
+	fprintf(stderr, "ready\n");
+	while (frames < count) {
+		ssize_t n = read(fd, &w, sizeof(w));
+
+		if (n < 0)
+			return fail("read");
+		if ((size_t)n < hdr + 14 || memcmp(w.frame, mac, 6) != 0)
+			continue;
+		memcpy(w.frame, w.frame + 6, 6);
+		memcpy(w.frame + 6, mac, 6);
+		if (write(fd, &w, (size_t)n) != n)
+			return fail("write");
+		frames++;
+		bytes += (size_t)n - hdr;
+	}
+	printf("%llu %llu\n", (unsigned long long)frames, (unsigned long long)bytes);
+	return 0;
+}
+
 int main(int argc, char **argv)
 {
 	if (argc == 6 && !strcmp(argv[1], "send"))
@@ -239,6 +302,9 @@ int main(int argc, char **argv)
 		return do_recv(argv[2]);
 	if (argc == 3 && !strcmp(argv[1], "copy"))
 		return do_copy(strtoull(argv[2], NULL, 10));
-	fprintf(stderr, "usage: xfer send ADDRESS PORT MIB SEED | recv PORT | copy MIB\n");
+	if (argc == 4 && !strcmp(argv[1], "echo"))
+		return do_echo(argv[2], strtoull(argv[3], NULL, 10));
+	fprintf(stderr, "usage: xfer send ADDRESS PORT MIB SEED | recv PORT | copy MIB | "
+			"echo INTERFACE COUNT\n");
 	return 2;
 }
