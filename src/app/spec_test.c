@@ -322,7 +322,7 @@ static void test_explain(void **state)
 	(void)state;
 	assert_true(spec_explain(NULL, count_line, &count));
 	/* kinds, a heading; keys of any port, of each kind */
-	assert_int_equal(count, 4 + 1 + 5 + 4 + 12 + 7 + 7);
+	assert_int_equal(count, 4 + 1 + 5 + 5 + 12 + 7 + 7);
 }
 
 static void test_check(void **state)
