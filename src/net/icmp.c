@@ -18,35 +18,18 @@
 
 /* ---- how many ---- */
 
-static bool take(struct icmp_bucket *b, uint32_t burst, nsec_t refill, struct rand *r, nsec_t now)
-{
-	const uint32_t us = (uint32_t)(refill / NSEC_PER_USEC);
-
-	if (b->tokens && now - b->next > (nsec_t)burst * 3 * refill)
-		b->tokens = 0; /* quiet for long */
-	while (b->tokens && b->next <= now) {
-		b->tokens--;
-		b->next += refill + rand_below(r, 2 * us) * NSEC_PER_USEC;
-	}
-	if (b->tokens >= burst)
-		return false;
-	if (!b->tokens++)
-		b->next = now + refill + rand_below(r, 2 * us) * NSEC_PER_USEC;
-	return true;
-}
-
 bool icmp_may_error(struct icmp_limits *l, const struct ip_addr *dst, struct rand *r, nsec_t now)
 {
 	const unsigned i = siphash(l->key, dst, sizeof(*dst)) % ICMP_BUCKETS;
 
-	return take(&l->error[i], ICMP_BURST, ICMP_REFILL, r, now);
+	return bucket_take(&l->error[i], ICMP_BURST, ICMP_REFILL, r, now);
 }
 
 bool icmp_may_echo(struct icmp_limits *l, const struct ip_addr *dst, struct rand *r, nsec_t now)
 {
 	const unsigned i = siphash(l->key, dst, sizeof(*dst)) % ICMP_BUCKETS;
 
-	return take(&l->echo[i], ICMP_ECHO_BURST, ICMP_ECHO_NS, r, now);
+	return bucket_take(&l->echo[i], ICMP_ECHO_BURST, ICMP_ECHO_NS, r, now);
 }
 
 /* ---- sending ---- */

@@ -10,8 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "base/clock.h"
-#include "base/rand.h"
+#include "net/bucket.h"
 #include "wire/ip.h"
 
 #define ICMP_BUCKETS    256
@@ -20,14 +19,9 @@
 #define ICMP_ECHO_BURST 2048                  /* echo replies likewise, for ping -f */
 #define ICMP_ECHO_NS    (100 * NSEC_PER_USEC) /* 5 000 to 10 000 a second */
 
-struct icmp_bucket {
-	uint32_t tokens; /* used up; 0: full */
-	nsec_t next;     /* when one comes back */
-};
-
 struct icmp_limits {
 	uint8_t key[16];
-	struct icmp_bucket error[ICMP_BUCKETS], echo[ICMP_BUCKETS];
+	struct bucket error[ICMP_BUCKETS], echo[ICMP_BUCKETS];
 };
 
 /* May one go? Then it is counted. */

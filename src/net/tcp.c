@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "net/siphash.h"
 #include "net/tcp_int.h"
 
 void tcp_set_state(struct tcp *t, enum tcp_state s)
@@ -166,12 +167,23 @@ void tcp_send_rst(struct tcp *t)
 	tcp_reply(t->host, &r);
 }
 
+/* Of each source so many: who floods, or guesses, learns nothing of others from what is left. */
+static bool rst_may(struct tcp_host *h, const struct ip_addr *to)
+{
+	unsigned i = siphash(h->conf.secret + 16, to, sizeof(*to)) % TCP_RST_BUCKETS;
+
+	if (bucket_take(&h->rst[i], TCP_RST_BURST, TCP_RST_REFILL, &h->rand, h->now))
+		return true;
+	h->c.rst_limited++;
+	return false;
+}
+
 /* To a segment that belongs to nothing. [RFC 9293 3.5.2, 3.10.7.1] */
 void tcp_rst_for(struct tcp_host *h, const struct tcp_in *in)
 {
 	struct tcp_reply r = {.tuple = in->s->tuple, .flags = TCP_RST};
 
-	if (in->flags & TCP_RST)
+	if ((in->flags & TCP_RST) || !rst_may(h, &r.tuple.raddr))
 		return;
 	if (in->flags & TCP_ACK) {
 		r.seq = in->ack;

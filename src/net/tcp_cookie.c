@@ -61,6 +61,9 @@ bool tcp_cookie_check(struct tcp_host *h, const struct tcp_in *in, struct tcp_sy
 	uint32_t cookie = in->ack - 1, irs = in->seq - 1, now = (uint32_t)(h->now / COOKIE_PERIOD);
 	unsigned mss = cookie >> 24 & 7;
 
+	if (h->cookie_sent == 0 || h->now - h->cookie_sent > COOKIE_AGES * COOKIE_PERIOD)
+		return false; /* none is out: nothing to guess at */
+
 	for (uint32_t age = 0; age < COOKIE_AGES && age <= now; age++) {
 		if (((now - age) & 31) != cookie >> 27 ||
 			mac(h, &in->s->tuple, irs, now - age, mss) != (cookie & 0xffffff))

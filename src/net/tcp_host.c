@@ -165,16 +165,21 @@ void tcp_host_free(struct tcp_host *h)
 
 /* ---- the table of tuples ---- */
 
-static uint32_t tuple_hash(const struct tcp_host *h, const struct tcp_tuple *tu)
+static uint64_t tuple_hash(const struct tcp_host *h, const struct tcp_tuple *tu)
 {
-	return (uint32_t)siphash(h->conf.secret, tu, sizeof(*tu));
+	return siphash(h->conf.secret, tu, sizeof(*tu));
+}
+
+static uint32_t flow_of(uint64_t hash)
+{
+	return (uint32_t)(hash >> 44);
 }
 
 _Static_assert(sizeof(struct tcp_tuple) == 36, "a tuple is hashed as bytes: no padding");
 
 struct tcp_node *tcp_find(struct tcp_host *h, const struct tcp_tuple *tu)
 {
-	uint32_t hash = tuple_hash(h, tu);
+	uint32_t hash = (uint32_t)tuple_hash(h, tu);
 	struct tcp_node *n = h->bucket[hash & h->bucket_mask];
 
 	while (n != NULL && (n->hash != hash || memcmp(&n->tuple, tu, sizeof(*tu)) != 0))
@@ -185,12 +190,14 @@ struct tcp_node *tcp_find(struct tcp_host *h, const struct tcp_tuple *tu)
 void tcp_node_add(
 	struct tcp_host *h, struct tcp_node *n, enum tcp_kind kind, const struct tcp_tuple *tu)
 {
+	uint64_t hash = tuple_hash(h, tu);
 	struct tcp_node **b;
 
 	if (&n->tuple != tu)
 		n->tuple = *tu;
 	n->kind = (uint8_t)kind;
-	n->hash = tuple_hash(h, tu);
+	n->hash = (uint32_t)hash;
+	n->flow = flow_of(hash);
 	n->hashed = true;
 	b = &h->bucket[n->hash & h->bucket_mask];
 	n->next = *b;
@@ -360,15 +367,24 @@ void tcp_rest(struct tcp *t)
 		busy_drop(t);
 }
 
-struct tcp *tcp_alloc(struct tcp_host *h)
+static struct tcp *conn_take(struct tcp_host *h)
 {
 	struct tcp *t = STAILQ_FIRST(&h->conn_free);
 
-	if (t != NULL) {
+	if (t != NULL)
 		STAILQ_REMOVE_HEAD(&h->conn_free, acceptq);
-	} else if (h->conn_used < h->conf.conns) {
+	else if (h->conn_used < h->conf.conns)
 		t = &h->conns[h->conn_used++];
-	} else {
+	return t;
+}
+
+struct tcp *tcp_alloc(struct tcp_host *h)
+{
+	struct tcp *t = conn_take(h);
+
+	if (t == NULL && tcp_press(h, NULL))
+		t = conn_take(h);
+	if (t == NULL) {
 		h->c.no_conn_room++;
 		return NULL;
 	}
@@ -517,7 +533,7 @@ static bool reply_out(struct tcp_host *h, struct tcp_out *o)
 			r->ts_ok, r->tsval, r->tsecr);
 	else if (r->ts_ok)
 		o->opt_len = (uint8_t)tcp_opt_ts(o->opt, r->tsval, r->tsecr);
-	o->flow = (uint32_t)siphash(h->conf.secret, &r->tuple, sizeof(r->tuple)) & 0xfffff;
+	o->flow = flow_of(tuple_hash(h, &r->tuple));
 	h->reply_head = (h->reply_head + 1) % TCP_REPLIES;
 	h->reply_n--;
 	if (r->flags & TCP_RST)

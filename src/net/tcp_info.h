@@ -51,6 +51,8 @@ void tcp_stat(const struct tcp *, struct tcp_stat *);
 	X(in_no_conn)                                                                              \
 	X(in_land)                                                                                 \
 	X(in_bad_addr)                                                                             \
+	X(rst_limited)                                                                             \
+	X(pressed)                                                                                 \
 	X(rst_sent)                                                                                \
 	X(rst_in)                                                                                  \
 	X(challenge_acks)                                                                          \

@@ -17,6 +17,7 @@
 #include <sys/queue.h>
 
 #include "base/rand.h"
+#include "net/bucket.h"
 #include "net/ranges.h"
 #include "net/tcp.h"
 
@@ -31,7 +32,10 @@
 #define TCP_TS_OPT        12 /* bytes of timestamps with padding */
 #define TCP_REPLIES       64
 #define TCP_SYN_LEVELS    6
-#define TCP_TIMEWAIT_PAWS 1 /* s: a newer timestamp must differ so much */
+#define TCP_RST_BUCKETS   256
+#define TCP_RST_BURST     64            /* resets to strangers of one source at once ... */
+#define TCP_RST_REFILL    NSEC_PER_MSEC /* ... then one each 1 to 3 ms */
+#define TCP_TIMEWAIT_PAWS 1             /* s: a newer timestamp must differ so much */
 
 static inline bool seq_lt(uint32_t a, uint32_t b)
 {
@@ -71,6 +75,7 @@ struct tcp_node { /* in the one table of tuples */
 	uint32_t hash;
 	uint8_t kind;
 	bool hashed;
+	uint32_t flow; /* label: says nothing of the hash, which would tell what collides */
 	struct tcp_tuple tuple;
 };
 
@@ -314,6 +319,7 @@ struct tcp_host {
 	uint32_t heap_n;
 	struct tcp_reply reply[TCP_REPLIES];
 	unsigned reply_head, reply_n;
+	struct bucket rst[TCP_RST_BUCKETS]; /* by source */
 	struct page_frag send;
 	struct tcp_counters c;
 	uint32_t live, txseg_live, rx_live;
@@ -404,6 +410,9 @@ void tcp_accept_leave(struct tcp *);                                 /* off the 
 bool tcp_tw_in(struct tcp_host *, struct tcp_tw *, struct tcp_in *); /* true: it made room */
 void tcp_tw_timer(struct tcp_host *);
 void tcp_tw_free(struct tcp_host *, struct tcp_tw *);
+
+/* tcp_press.c: a pool is empty. True: somebody else than `not` had to go; there may be room now. */
+bool tcp_press(struct tcp_host *, const struct tcp * not );
 
 /* tcp_opt.c */
 bool tcp_opt_parse(const uint8_t *opt, unsigned len, struct tcp_opts *);

@@ -252,7 +252,7 @@ void tcp_listen_in(struct tcp_listener *l, struct tcp_in *in)
 	if (in->flags & TCP_ACK) {
 		struct tcp_syn s = {.listener = l};
 
-		if (!(in->flags & TCP_SYN) && h->cookie_sent != 0 && tcp_cookie_check(h, in, &s))
+		if (!(in->flags & TCP_SYN) && tcp_cookie_check(h, in, &s))
 			finish(h, &s, in);
 		else
 			tcp_rst_for(h, in);
@@ -275,7 +275,7 @@ bool tcp_syn_out(struct tcp_host *h, struct tcp_out *o)
 	memset(o, 0, offsetof(struct tcp_out, frag));
 	o->account = NULL;
 	o->tuple = s->node.tuple;
-	o->flow = s->node.hash & 0xfffff;
+	o->flow = s->node.flow;
 	ts_off = tcp_ts_offset(h, &s->node.tuple);
 	o->ack = s->irs + 1;
 	o->wnd = (uint16_t)s->rcv_wnd;

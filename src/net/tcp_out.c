@@ -119,11 +119,6 @@ static uint16_t offer_window(struct tcp *t, bool syn)
 	return (uint16_t)field;
 }
 
-static uint32_t flow_label(const struct tcp *t)
-{
-	return t->node.hash & 0xfffff;
-}
-
 /* The interval that holds `at`, unless it is among b[from .. n). */
 static unsigned sack_add(
 	const struct ranges *iv, uint32_t at, uint32_t b[4][2], unsigned from, unsigned n)
@@ -173,7 +168,7 @@ static void build(struct tcp *t, struct tcp_out *o, uint32_t seq, uint8_t flags)
 	o->tuple = t->node.tuple;
 	o->seq = seq;
 	o->flags = flags;
-	o->flow = flow_label(t);
+	o->flow = t->node.flow;
 	o->wnd = offer_window(t, flags & TCP_SYN);
 	if (flags & TCP_ACK) {
 		o->ack = t->rcv_nxt;

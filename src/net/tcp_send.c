@@ -55,6 +55,8 @@ static struct tcp_txseg *append_new(struct tcp *t)
 {
 	struct tcp_txseg *s = txseg_new(t->host);
 
+	if (s == NULL && tcp_press(t->host, t))
+		s = txseg_new(t->host);
 	if (s == NULL)
 		return NULL;
 	s->seq = t->write_seq;
