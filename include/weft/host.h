@@ -41,6 +41,7 @@ struct weft_host;
  *	dhcp                ask for an IPv4 address
  *	noauto              no IPv6 addresses from router advertisements
  *	mac=MAC mtu=BYTES memory=BYTES
+ *	conns=N             TCP connections at a time, at most 262144; else 1024
  * Without ip and dhcp the host has a link-local IPv6 address, and what routers advertise.
  */
 WEFT_API int weft_host_open(struct weft_host **, const char *port, const char *options, char *err);
@@ -144,6 +145,16 @@ WEFT_API void weft_buf_free(struct weft_host *, void *);       /* may be in flig
 WEFT_API ssize_t weft_send_buf(struct weft_host *, int s, void *bytes, uint32_t len, int flags);
 WEFT_API uint64_t weft_sent(struct weft_host *, int s);  /* bytes taken so far */
 WEFT_API uint64_t weft_acked(struct weft_host *, int s); /* and of those acknowledged */
+
+/*
+ * Receiving without a copy: where the next bytes lie, in at most *niov pieces; returns the bytes, sets
+ * *niov to the pieces; 0 and errors as weft_recv. They are lent until weft_recv_done() passes them, in
+ * order, or weft_recv() or weft_close() is called; they fill the receive buffer until then, by the size of
+ * the buffers they came in. The network can still write to them: copy, then check, then use.
+ */
+WEFT_API ssize_t weft_recv_lend(struct weft_host *, int s, struct iovec *, int *niov);
+WEFT_API int weft_recv_done(
+	struct weft_host *, int s, size_t n); /* -EINVAL: so many are not there */
 
 /* Of a TCP socket, in Linux's words; times in microseconds. */
 struct weft_tcp_info {

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "net/sock.h"
 #include "wire/eth.h"
 
 #define WORD_MAX 64
@@ -63,6 +64,16 @@ static int word_memory(struct host_words *h, const char *v)
 	return 0;
 }
 
+static int word_conns(struct host_words *h, const char *v)
+{
+	unsigned long n;
+
+	if (!number(v, 1, SOCKS_MAX, &n))
+		return -EINVAL;
+	h->conns = (uint32_t)n;
+	return 0;
+}
+
 static int word_dhcp(struct host_words *h, const char *v)
 {
 	h->conf.dhcp = true;
@@ -84,6 +95,7 @@ static const struct {
 	{"mac", "mac=52:54:00:12:34:56", word_mac},
 	{"mtu", "mtu=576 to 65535", word_mtu},
 	{"memory", "memory=1048576 to 4294967296", word_memory},
+	{"conns", "conns=1 to 262144", word_conns},
 	{"dhcp", "dhcp, without a value", word_dhcp},
 	{"noauto", "noauto, without a value", word_noauto},
 };
@@ -101,7 +113,8 @@ static int take(struct host_words *h, const char *word, struct err *err)
 		return 0;
 	}
 	return err_set(err, EINVAL,
-		"'%s' is no word of a host: ip, gateway, mac, mtu, memory, dhcp and noauto are",
+		"'%s' is no word of a host: ip, gateway, mac, mtu, memory, conns, dhcp and noauto "
+		"are",
 		word);
 }
 

@@ -20,6 +20,7 @@ struct host_words {
 	struct ip_addr gateway[HOST_GATEWAYS];
 	struct stack_conf conf; /* mac, mtu, memory, dhcp, no_auto as said */
 	bool has_mac;
+	uint32_t conns; /* TCP connections, 0: the default */
 };
 
 /* 0 or -EINVAL with the word that is wrong and what would be right. */

@@ -84,8 +84,10 @@ static void on_work(void *ctx)
 static int make_stack(struct weft_host *h, struct host_words *w, struct err *err)
 {
 	const nsec_t now = loop_refresh(h->loop);
+	const struct tcp_conf tcp = {.conns = w->conns};
 	int r;
 
+	w->conf.tcp = &tcp;
 	rand_secret(w->conf.secret, sizeof(w->conf.secret));
 	rand_secret(&w->conf.seed, sizeof(w->conf.seed));
 	r = stack_new(&h->stack, &w->conf, now, err);
@@ -511,6 +513,20 @@ ssize_t weft_send_buf(struct weft_host *h, int s, void *bytes, uint32_t len, int
 	if (n < 0)
 		chunk_put(pool, frag.chunk);
 	return n;
+}
+
+ssize_t weft_recv_lend(struct weft_host *h, int s, struct iovec *iov, int *niov)
+{
+	unsigned n = *niov > 0 ? (unsigned)*niov : 0;
+	const ssize_t r = sock_recv_lend(h->socks, s, iov, &n, now_of(h));
+
+	*niov = (int)n;
+	return r;
+}
+
+int weft_recv_done(struct weft_host *h, int s, size_t n)
+{
+	return sock_recv_done(h->socks, s, n, now_of(h));
 }
 
 uint64_t weft_sent(struct weft_host *h, int s)

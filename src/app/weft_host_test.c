@@ -194,6 +194,62 @@ static void without_copy(void **state)
 	weft_buf_free(w->h[0], buf);
 }
 
+/*
+ * Lent and given back: the bytes are where the device put them, what is lent fills the buffer and shuts
+ * the window, what is given back opens it. Everybody to a host on a driver.
+ */
+static void lent(void **state)
+{
+	struct world *w = *state;
+	struct iovec iov[8];
+	struct weft_tcp_info info;
+	size_t sent = 0, got = 0;
+	int c, s, n, few = 1;
+	ssize_t k, held = 0;
+
+	connect_pair(w, 1, 0, "10.0.0.1:80", &c, &s);
+	assert_int_equal(weft_setopt(w->h[0], s, WEFT_SO_RCVBUF, 1 << 18), 0);
+	n = 8;
+	assert_int_equal(weft_recv_lend(w->h[0], s, iov, &n), -EAGAIN);
+	assert_int_equal(n, 0);
+	for (unsigned idle = 0; idle < 200;) { /* nobody reads: it fills */
+		k = weft_send(w->h[1], c, w->bytes + sent, BULK - sent, 0);
+		sent += k > 0 ? (size_t)k : 0;
+		turn(w);
+		n = 8;
+		k = weft_recv_lend(w->h[0], s, iov, &n);
+		idle = k > 0 && k == held ? idle + 1 : 0;
+		held = k;
+	}
+	assert_int_equal(weft_tcp_info(w->h[1], c, &info), 0);
+	assert_true(info.tcpi_snd_wnd < 65536);
+	assert_int_equal(weft_recv_done(w->h[0], s, 1 << 30), -EINVAL);
+	assert_true(weft_recv_lend(w->h[0], s, iov, &few) > 0 && few == 1);
+	while (got < BULK) {
+		n = 1 + (int)(got % 8);
+		k = weft_recv_lend(w->h[0], s, iov, &n);
+		assert_true(k > 0 || k == -EAGAIN);
+		for (int i = 0, at = 0; k > 0 && i < n; at += (int)iov[i++].iov_len)
+			assert_memory_equal(iov[i].iov_base, w->bytes + got + at, iov[i].iov_len);
+		if (k > 1 && got % 3 == 0)
+			k /= 2; /* a part of it */
+		assert_int_equal(weft_recv_done(w->h[0], s, k > 0 ? (size_t)k : 0), 0);
+		got += k > 0 ? (size_t)k : 0;
+		k = weft_send(w->h[1], c, w->bytes + sent, BULK - sent, 0);
+		sent += k > 0 ? (size_t)k : 0;
+		if (got < BULK)
+			turn(w);
+	}
+	assert_int_equal(weft_shutdown(w->h[1], c), 0);
+	do {
+		turn(w);
+		n = 8;
+	} while ((k = weft_recv_lend(w->h[0], s, iov, &n)) == -EAGAIN);
+	assert_int_equal(k, 0);
+	weft_close(w->h[0], s);
+	weft_close(w->h[1], c);
+}
+
 static void udp(void **state)
 {
 	struct world *w = *state;
@@ -275,6 +331,7 @@ int main(void)
 		TEST(udp),
 		TEST(tcp),
 		TEST(without_copy),
+		TEST(lent),
 		TEST(events),
 		TEST(refused),
 	};

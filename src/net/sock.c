@@ -574,6 +574,27 @@ ssize_t sock_recv(struct sock_table *tab, int number, const struct iovec *iov, u
 	return tcp_recv(tcp_of(s), iov, niov, flags & SOCK_PEEK ? TCP_PEEK : 0, now);
 }
 
+ssize_t sock_recv_lend(
+	struct sock_table *tab, int number, struct iovec *iov, unsigned *niov, nsec_t now)
+{
+	const struct sock *s = of(tab, number);
+
+	if (!s || !tcp_of(s)) {
+		*niov = 0;
+		return !s ? -EBADF : udp_of(s) ? -EOPNOTSUPP : -ENOTCONN;
+	}
+	return tcp_recv_lend(tcp_of(s), iov, niov, now);
+}
+
+int sock_recv_done(struct sock_table *tab, int number, size_t n, nsec_t now)
+{
+	const struct sock *s = of(tab, number);
+
+	if (!s)
+		return -EBADF;
+	return tcp_of(s) ? tcp_recv_done(tcp_of(s), n, now) : -ENOTCONN;
+}
+
 int sock_shutdown(struct sock_table *tab, int number, int how, nsec_t now)
 {
 	const struct sock *s = of(tab, number);

@@ -59,6 +59,9 @@ ssize_t sock_send(struct sock_table *, int s, const struct iovec *, unsigned nio
 /* `info` may be NULL; of TCP only from, to are set. */
 ssize_t sock_recv(struct sock_table *, int s, const struct iovec *, unsigned niov, int flags,
 	struct udp_info *info, nsec_t now);
+/* TCP, without a copy: tcp_recv_lend, tcp_recv_done. */
+ssize_t sock_recv_lend(struct sock_table *, int s, struct iovec *, unsigned *niov, nsec_t now);
+int sock_recv_done(struct sock_table *, int s, size_t n, nsec_t now);
 /* SHUT_WR, SHUT_RDWR; SHUT_RD has no meaning on the wire and does nothing. */
 int sock_shutdown(struct sock_table *, int s, int how, nsec_t now);
 int sock_close(struct sock_table *, int s, nsec_t now);

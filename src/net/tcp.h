@@ -156,6 +156,15 @@ uint64_t tcp_sent_total(const struct tcp *); /* bytes taken since the beginning 
 uint64_t tcp_sent_acked(const struct tcp *); /* of those, acknowledged and in nobody's hands */
 /* Bytes copied; 0: the peer has finished. -EAGAIN, -ENOTCONN, or the error. */
 ssize_t tcp_recv(struct tcp *, const struct iovec *, unsigned niov, int flags, nsec_t now);
+/*
+ * Without a copy: where the next bytes lie, as many as fit in iov[0 .. *niov); how many, and *niov is how
+ * many pieces, or as tcp_recv. They are lent, charged to the receive buffer and not the window's, until
+ * tcp_recv_done() passes them, tcp_recv() reads them, or the handle is gone. The memory may be shared with
+ * a device: what matters is copied before it is believed.
+ */
+ssize_t tcp_recv_lend(struct tcp *, struct iovec *, unsigned *niov, nsec_t now);
+/* The first `n` bytes are given back: the window opens. -EINVAL: there are not so many. */
+int tcp_recv_done(struct tcp *, size_t n, nsec_t now);
 int tcp_shutdown_wr(struct tcp *, nsec_t now); /* -ENOTCONN */
 /* The handle is gone. Unread data: RST [RFC 2525 2.17]. linger 0 s: tcp_abort. */
 void tcp_close(struct tcp *, nsec_t now);

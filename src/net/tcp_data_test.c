@@ -108,6 +108,49 @@ static void test_acks_behind_a_gap(void **state)
 	rig_fini(&r);
 }
 
+/* What is lent is charged by the size of its buffers and is nobody else's until it is given back. */
+static void test_lent(void **state)
+{
+	struct rig r;
+	struct tcp *t;
+	struct iovec iov[4];
+	unsigned n = 4;
+	uint32_t charged;
+
+	(void)state;
+	rig_init(&r, NULL);
+	t = rig_connect(&r, NULL);
+	assert_int_equal(tcp_recv_lend(t, iov, &n, r.now), -EAGAIN);
+	rig_in(&r, ". 1:1001(1000) ack 1");
+	rig_in(&r, ". 1001:2001(1000) ack 1");
+	assert_true(rig_take(&r));
+	charged = t->rx_true;
+	assert_true(charged >= 2000);
+	n = 4;
+	assert_int_equal(tcp_recv_lend(t, iov, &n, r.now), 2000);
+	assert_int_equal(n, 2);
+	assert_memory_equal(iov[0].iov_base, r.data + 1, 1000);
+	assert_memory_equal(iov[1].iov_base, r.data + 1001, 1000);
+	assert_true(chunk_pool_owns(&r.x.chunks, iov[1].iov_base));
+	assert_int_equal(t->rx_true, charged);
+	assert_int_equal(tcp_recv_done(t, 2001, r.now), -EINVAL);
+	assert_int_equal(tcp_recv_done(t, 1500, r.now), 0);
+	assert_true(t->rx_true < charged && t->rx_true > 0); /* all of the buffer that is in use */
+	rig_check(r.x.h);
+	n = 4;
+	assert_int_equal(tcp_recv_lend(t, iov, &n, r.now), 500);
+	assert_memory_equal(iov[0].iov_base, r.data + 1501, 500);
+	assert_int_equal(tcp_recv_done(t, 500, r.now), 0);
+	assert_int_equal(t->rx_true, 0);
+	rig_in(&r, "F. 2001:2001(0) ack 1");
+	assert_true(rig_take(&r));
+	n = 4;
+	assert_int_equal(tcp_recv_lend(t, iov, &n, r.now), 0);
+	tcp_abort(t, r.now);
+	assert_true(rig_take(&r));
+	rig_fini(&r);
+}
+
 /* Random pieces of a stream, any order, any overlap, with a FIN: the stream comes out. */
 static void test_random_pieces(void **state)
 {
@@ -593,6 +636,7 @@ int main(void)
 		cmocka_unit_test(test_in_order),
 		cmocka_unit_test(test_out_of_order),
 		cmocka_unit_test(test_acks_behind_a_gap),
+		cmocka_unit_test(test_lent),
 		cmocka_unit_test(test_random_pieces),
 		cmocka_unit_test(test_too_many_gaps),
 		cmocka_unit_test(test_window),

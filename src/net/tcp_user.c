@@ -92,7 +92,7 @@ static void pkt_copy(const struct pkt *p, uint32_t off, uint8_t *to, uint32_t n)
 	}
 }
 
-static size_t recv_copy(struct tcp *t, const struct iovec *iov, unsigned niov, bool peek)
+static size_t recv_copy(const struct tcp *t, const struct iovec *iov, unsigned niov)
 {
 	struct tcp_rx *r = STAILQ_FIRST(&t->busy->rxq);
 	uint32_t used = 0; /* of r */
@@ -116,10 +116,17 @@ static size_t recv_copy(struct tcp *t, const struct iovec *iov, unsigned niov, b
 		}
 		total += at;
 	}
-	if (peek)
-		return total;
-	for (size_t left = total; left > 0;) {
-		r = STAILQ_FIRST(&t->busy->rxq);
+	return total;
+}
+
+/* The first `left` bytes are the user's no more: buffers read to their end go. */
+static void recv_drop(struct tcp *t, size_t left)
+{
+	t->rx_bytes -= (uint32_t)left;
+	t->copied_seq += (uint32_t)left;
+	while (left > 0) {
+		struct tcp_rx *r = STAILQ_FIRST(&t->busy->rxq);
+
 		if (left < r->len) {
 			r->off += (uint32_t)left;
 			r->seq += (uint32_t)left;
@@ -131,8 +138,6 @@ static size_t recv_copy(struct tcp *t, const struct iovec *iov, unsigned niov, b
 		STAILQ_REMOVE_HEAD(&t->busy->rxq, q);
 		tcp_rx_free(t->host, r);
 	}
-	t->rx_bytes -= (uint32_t)total;
-	return total;
 }
 
 /* Tell the peer when reading opened the window by enough. [RFC 9293 3.8.6.2.2] */
@@ -148,29 +153,95 @@ static void recv_window_opened(struct tcp *t)
 	}
 }
 
+/* Nothing is there to read: why? */
+static ssize_t recv_none(struct tcp *t)
+{
+	int err = t->error;
+
+	if (err != 0 && !t->fin_seen) {
+		t->error = 0;
+		return -err;
+	}
+	if (t->fin_seen || t->state == TCPS_CLOSED)
+		return t->fin_seen || t->node.kind == TCP_NODE_CONN ? 0 : -ENOTCONN;
+	return -EAGAIN; /* not yet: it may still be connecting */
+}
+
+static void recv_taken(struct tcp *t, size_t n)
+{
+	recv_drop(t, n);
+	tcp_rcv_tune(t);
+	recv_window_opened(t);
+}
+
 ssize_t tcp_recv(struct tcp *t, const struct iovec *iov, unsigned niov, int flags, nsec_t now)
 {
 	size_t n;
 
 	t->host->now = now;
-	if (t->rx_bytes == 0) {
-		if (t->error != 0 && !t->fin_seen) {
-			int err = t->error;
-
-			t->error = 0;
-			return -err;
-		}
-		if (t->fin_seen || t->state == TCPS_CLOSED)
-			return t->fin_seen || t->node.kind == TCP_NODE_CONN ? 0 : -ENOTCONN;
-		return -EAGAIN; /* not yet: it may still be connecting */
-	}
-	n = recv_copy(t, iov, niov, flags & TCP_PEEK);
-	if (!(flags & TCP_PEEK)) {
-		t->copied_seq += (uint32_t)n;
-		tcp_rcv_tune(t);
-		recv_window_opened(t);
-	}
+	if (t->rx_bytes == 0)
+		return recv_none(t);
+	n = recv_copy(t, iov, niov);
+	if (!(flags & TCP_PEEK))
+		recv_taken(t, n);
 	return (ssize_t)n;
+}
+
+/* Pieces of [off, off + n) of a packet, as many as fit; *left is what did not. */
+static unsigned pkt_pieces(const struct pkt *p, uint32_t off, uint32_t n, struct iovec *iov,
+	unsigned most, uint32_t *left)
+{
+	unsigned k = 0;
+
+	for (; p != NULL && n > 0; p = p->chain) {
+		uint32_t head = p->head != NULL ? p->head_len : 0;
+
+		for (unsigned i = 0; i <= p->nfrag && n > 0 && k < most; i++) {
+			uint8_t *data = i == 0 ? p->head : p->frag[i - 1].data;
+			uint32_t len = i == 0 ? head : p->frag[i - 1].len;
+
+			if (off >= len) {
+				off -= len;
+				continue;
+			}
+			iov[k].iov_base = data + off;
+			iov[k].iov_len = u32_min(len - off, n);
+			n -= (uint32_t)iov[k++].iov_len;
+			off = 0;
+		}
+	}
+	*left = n;
+	return k;
+}
+
+ssize_t tcp_recv_lend(struct tcp *t, struct iovec *iov, unsigned *niov, nsec_t now)
+{
+	const struct tcp_rx *r;
+	unsigned most = *niov;
+	size_t total = 0;
+
+	t->host->now = now;
+	*niov = 0;
+	if (t->rx_bytes == 0)
+		return recv_none(t);
+	STAILQ_FOREACH (r, &t->busy->rxq, q) {
+		uint32_t left;
+
+		*niov += pkt_pieces(r->pkt, r->off, r->len, iov + *niov, most - *niov, &left);
+		total += r->len - left;
+		if (left > 0)
+			break;
+	}
+	return (ssize_t)total;
+}
+
+int tcp_recv_done(struct tcp *t, size_t n, nsec_t now)
+{
+	t->host->now = now;
+	if (n > t->rx_bytes)
+		return -EINVAL;
+	recv_taken(t, n);
+	return 0;
 }
 
 /* ---- ending ---- */
