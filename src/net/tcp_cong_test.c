@@ -218,6 +218,31 @@ static void test_paced(void **state)
 	}
 }
 
+/* Not run for 50 ms while data waits for its time: what could have left goes at once, no more. */
+static void test_paced_but_late(void **state)
+{
+	struct tcp_conf c = rig_conf();
+	struct rig r;
+	struct tcp *t;
+	uint32_t out = 0;
+
+	(void)state;
+	c.sndbuf = 1 << 20;
+	rig_init(&r, &c);
+	t = rig_connect(&r, "S. 0:0(0) ack 1 win 65535 <mss 500,sackOK>");
+	t->cc.cwnd = t->cc.ssthresh = 50000;
+	t->srtt = t->min_rtt = 100 * NSEC_PER_MSEC; /* 600 bytes a millisecond */
+	rig_send(&r, t, 50000, 0);
+	while (rig_take(&r))
+		;
+	r.now += 50 * NSEC_PER_MSEC;
+	tcp_host_timer(r.x.h, r.now);
+	while (rig_take(&r))
+		out += r.out.len;
+	assert_in_range(out, 28000, 32000);
+	done(&r, t);
+}
+
 /* Neither a clean path nor one with a short queue gets slower by pacing. */
 static void test_pacing_costs_nothing(void **state)
 {
@@ -248,6 +273,7 @@ int main(void)
 		cmocka_unit_test(test_timer_nothing_new),
 		cmocka_unit_test(test_slow_start_ends_in_time),
 		cmocka_unit_test(test_paced),
+		cmocka_unit_test(test_paced_but_late),
 		cmocka_unit_test(test_pacing_costs_nothing),
 	};
 

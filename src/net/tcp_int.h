@@ -212,6 +212,7 @@ struct tcp_busy {
 	struct tcp_cubic cubic;
 	struct tcp_hystart hystart;
 	nsec_t pace_at; /* when the next unit may leave */
+	bool pace_held; /* it is all that data waits for */
 	nsec_t timer[TCP_TIMERS], first_rtx;
 	uint64_t bytes_retrans, retrans;
 	uint32_t dsack_dups, tlp_count, rto_count;
@@ -276,6 +277,8 @@ struct tcp {
 	uint64_t bytes_sent, bytes_acked, bytes_received, sent_total;
 	uint64_t segs_in, segs_out;
 };
+
+_Static_assert(sizeof(struct tcp) <= 512, "100 000 idle connections and their sockets are 64 MiB");
 
 struct tcp_reply {
 	struct tcp_tuple tuple;

@@ -623,6 +623,7 @@ static bool out_queue(struct tcp *t, struct tcp_out *o)
 		return true;
 	if (!held && out_new(t, o))
 		return true;
+	t->busy->pace_held = held;
 	if (t->busy->unsent != NULL && t->snd_una == t->snd_nxt &&
 		t->busy->timer[TCP_T_RTX] == NSEC_NEVER && !t->throttled)
 		tcp_timer_rtx(t); /* data that may not go is never without a timer */

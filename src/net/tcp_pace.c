@@ -2,14 +2,16 @@
 /*
  * tcp_pace: how fast a window goes out: the rate is the window twice per round trip in slow start, six
  * fifths of it later, so that pacing never holds the window back; each unit moves the earliest time at
- * which the next may leave. Up to a millisecond that was not used may be made up for: timers are late.
+ * which the next may leave. A millisecond that was not used may be made up for; and a round trip of it, if
+ * data was waiting for nothing but its timer: then we were not run in time.
  *
- * Not paced: the first ten segments, round trips below 100 us, and rates at which 64 KiB take less than
- * 16 us: there a timer costs more than it saves.
+ * Not paced: the first ten segments, rates at which 64 KiB take less than 16 us, and paths whose best
+ * round trip is below a millisecond: there a timer costs more than it saves, and on a busy machine who sleeps
+ * for it finds the peer asleep, takes that for a long path, and sleeps longer.
  */
 #include "net/tcp_int.h"
 
-#define PACE_MIN_RTT  (100 * NSEC_PER_USEC)
+#define PACE_MIN_RTT  NSEC_PER_MSEC
 #define PACE_MAX_RATE ((uint64_t)65536 * (NSEC_PER_SEC / (16 * NSEC_PER_USEC)))
 #define PACE_CREDIT   NSEC_PER_MSEC
 #define PACE_FREE     10 /* segments */
@@ -30,6 +32,7 @@ bool tcp_pace_holds(struct tcp *t)
 
 	if (at <= t->host->now)
 		return false;
+	t->busy->pace_held = true;
 	if (t->busy->timer[TCP_T_PACE] != at) {
 		tcp_timer_set(t, TCP_T_PACE, at);
 		t->host->c.paced++;
@@ -41,6 +44,9 @@ void tcp_pace_sent(struct tcp *t, uint32_t len)
 {
 	nsec_t from = t->host->now - PACE_CREDIT;
 	uint64_t rate;
+
+	if (t->busy->pace_held && t->srtt > PACE_CREDIT)
+		from = t->host->now - t->srtt;
 
 	if (t->host->conf.no_pacing || t->min_rtt < PACE_MIN_RTT ||
 		t->bytes_sent <= PACE_FREE * (uint64_t)t->mss)
