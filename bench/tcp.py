@@ -72,8 +72,18 @@ def transactions(run, quick):
     run.table(["one byte each way", "transactions/s", "p50, us", "p99, us", "failed", "TIME-WAIT, s", "of it cut short"], rows)
 
 
+def idle(run, quick):
+    """100 000 connections that are silent: what each end's process has of memory."""
+    words = ["10000", "4"] if quick else []
+    out = subprocess.run([str(run.BUILD / "bench" / "bench_idle"), *words], stdout=subprocess.PIPE, text=True, check=True)
+    for line in out.stdout.splitlines():
+        run.say(f"{line}  ")
+
+
 def part_tcp(run, quick):
     run.say("\n### Two hosts of ours, drivers and network on one core; every byte compared\n")
     streams(run, quick)
     run.say()
     transactions(run, quick)
+    run.say()
+    idle(run, quick)

@@ -151,6 +151,45 @@ static void test_lent(void **state)
 	rig_fini(&r);
 }
 
+/* What only an active connection needs is given back when nothing is under way, but not what a loss taught. */
+static void test_rests(void **state)
+{
+	struct rig r;
+	struct tcp *t;
+	uint8_t buf[100];
+
+	(void)state;
+	rig_init(&r, NULL);
+	t = rig_connect(&r, NULL);
+	assert_true(tcp_resting(t));
+	rig_in(&r, "P. 1:101(100) ack 1");
+	rig_out(&r, ". 1:1(0) ack 101");
+	rig_quiet(&r);
+	assert_false(tcp_resting(t)); /* there is something to read */
+	assert_int_equal(rig_recv(&r, t, buf, 100, 0), 100);
+	assert_true(tcp_resting(t));
+	rig_send(&r, t, 50, 0);
+	rig_out(&r, "P. 1:51(50) ack 101");
+	rig_quiet(&r);
+	assert_false(tcp_resting(t));
+	r.now += NSEC_PER_MSEC;
+	rig_in(&r, ". 101:101(0) ack 51");
+	assert_true(tcp_resting(t));
+	assert_int_equal(r.x.h->busy_used, 1);
+	rig_send(&r, t, 50, 0);
+	rig_out(&r, "P. 51:101(50) ack 101");
+	while (t->busy->retrans == 0) { /* the probe */
+		rig_wait(&r, NSEC_PER_SEC);
+		rig_take(&r);
+	}
+	rig_in(&r, ". 101:101(0) ack 101");
+	rig_quiet(&r);
+	assert_false(tcp_resting(t));
+	tcp_abort(t, r.now);
+	assert_true(rig_take(&r));
+	rig_fini(&r);
+}
+
 /* Random pieces of a stream, any order, any overlap, with a FIN: the stream comes out. */
 static void test_random_pieces(void **state)
 {
@@ -637,6 +676,7 @@ int main(void)
 		cmocka_unit_test(test_out_of_order),
 		cmocka_unit_test(test_acks_behind_a_gap),
 		cmocka_unit_test(test_lent),
+		cmocka_unit_test(test_rests),
 		cmocka_unit_test(test_random_pieces),
 		cmocka_unit_test(test_too_many_gaps),
 		cmocka_unit_test(test_window),

@@ -362,7 +362,7 @@ static bool nothing_learned(const struct tcp *t)
 
 void tcp_rest(struct tcp *t)
 {
-	if (!tcp_resting(t) && tcp_synced(t) && t->state != TCPS_TIME_WAIT &&
+	if (!t->ready && !tcp_resting(t) && tcp_synced(t) && t->state != TCPS_TIME_WAIT &&
 		nothing_under_way(t) && nothing_learned(t))
 		busy_drop(t);
 }
@@ -601,6 +601,12 @@ static void in_unknown(struct tcp_host *h, struct tcp_in *in)
 	tcp_rst_for(h, in);
 }
 
+static void in_conn(struct tcp *t, struct tcp_in *in)
+{
+	tcp_in(t, in);
+	tcp_rest(t);
+}
+
 void tcp_host_in(struct tcp_host *h, const struct tcp_seg *s, nsec_t now)
 {
 	struct tcp_in in = {.s = s, .seq = s->seq, .ack = s->ack, .off = s->off, .len = s->len};
@@ -620,7 +626,7 @@ void tcp_host_in(struct tcp_host *h, const struct tcp_seg *s, nsec_t now)
 	if (n == NULL)
 		in_unknown(h, &in);
 	else if (n->kind == TCP_NODE_CONN)
-		tcp_in((struct tcp *)(void *)n, &in);
+		in_conn((struct tcp *)(void *)n, &in);
 	else if (n->kind == TCP_NODE_SYN)
 		tcp_syn_in(h, (struct tcp_syn *)(void *)n, &in);
 	else if (tcp_tw_in(h, (struct tcp_tw *)(void *)n, &in))

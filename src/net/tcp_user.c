@@ -172,6 +172,7 @@ static void recv_taken(struct tcp *t, size_t n)
 	recv_drop(t, n);
 	tcp_rcv_tune(t);
 	recv_window_opened(t);
+	tcp_rest(t);
 }
 
 ssize_t tcp_recv(struct tcp *t, const struct iovec *iov, unsigned niov, int flags, nsec_t now)
