@@ -10,12 +10,15 @@
 #include <stdlib.h>
 
 #define BURSTS 16 /* of one direction in one run */
+#define BYTES                                                                                      \
+	(128u << 10) /* the same: then whoever reads them has his turn, while they are in the cache */
 
 struct side {
 	struct port *port;
 	struct side *other;
 	bool ready;   /* frames may be there */
 	bool waiting; /* for room at the other side */
+	unsigned max; /* frames of the next burst: about BYTES */
 	uint32_t resume;
 };
 
@@ -66,17 +69,28 @@ static void on_link(void *ctx, struct port *p)
 
 static const struct port_events events = {on_ready, on_room, on_link};
 
+/* Bursts of super-packets are short ones. */
+static void learn(struct side *s, unsigned n, uint32_t bytes)
+{
+	s->max = bytes > BYTES ? (unsigned)((uint64_t)n * BYTES / bytes) : 2 * s->max;
+	if (!s->max)
+		s->max = 1;
+	if (s->max > BURST_FRAMES)
+		s->max = BURST_FRAMES;
+}
+
 /* One burst; false: nothing more can be done now. */
 static bool move(struct join *j, struct side *s)
 {
 	struct portq *from = &s->port->q, *to = &s->other->port->q;
-	const unsigned n = port_pull(from, &j->burst, BURST_FRAMES);
+	const unsigned n = port_pull(from, &j->burst, s->max);
 	unsigned took;
 
 	if (!n) {
 		s->ready = s->port->ops->arm(from);
 		return s->ready;
 	}
+	learn(s, n, j->burst.bytes);
 	took = port_push(to, j->burst.f, n, &s->resume, &j->fit);
 	port_settle(from, &j->burst, took);
 	to->port->ops->flush(to);
@@ -92,10 +106,13 @@ static void run(struct loop_task *t)
 
 	for (unsigned i = 0; i < 2; i++) {
 		struct side *s = &j->side[i];
-		unsigned n = 0;
+		uint32_t bytes = 0;
 
-		while (s->ready && !s->waiting && n < BURSTS && move(j, s))
-			n++;
+		for (unsigned n = 0; n < BURSTS && bytes < BYTES && s->ready && !s->waiting; n++) {
+			if (!move(j, s))
+				break;
+			bytes += j->burst.bytes;
+		}
 		if (s->ready && !s->waiting)
 			loop_defer(j->loop, &j->task);
 	}
@@ -115,6 +132,7 @@ int join_new(struct join **out, struct port *a, struct port *b, struct loop *loo
 	j->side[0] = (struct side){.port = a, .other = &j->side[1], .ready = true};
 	j->side[1] = (struct side){.port = b, .other = &j->side[0], .ready = true};
 	for (unsigned i = 0; i < 2; i++) {
+		j->side[i].max = BURST_FRAMES;
 		j->side[i].port->events_ctx = j;
 		j->side[i].port->events = &events;
 	}
