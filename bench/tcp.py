@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """tcp - our hosts, their drivers and the network between them on one core, beside one iperf3 stream between two
-network namespaces of the kernel over veth (Reno, TSO, MTU 1500) on the same core, in turn; then transactions."""
+network namespaces of the kernel over veth (Reno, TSO, MTU 1500) on the same core, in turn; a host of ours and the
+kernel with a tap between them; then transactions, on one core and across threads."""
 import json
 import os
+import pathlib
+import resource
 import shutil
 import statistics
 import subprocess
@@ -28,14 +31,29 @@ def ours(run, core, word, *words):
     return json.loads(out.stdout)
 
 
+def children_cpu():
+    u = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return u.ru_utime + u.ru_stime
+
+
 def veth(core, seconds):
-    """Gbit/s received, or None: it cannot be made here."""
+    """Gbit/s received and CPU seconds per GB of both ends, or None: it cannot be made here."""
+    begun = children_cpu()
     p = subprocess.run(["unshare", "-nm", "taskset", "-c", str(core), "sh", "-c", VETH, "sh", str(seconds)],
                        stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
     try:
-        return json.loads(p.stdout)["end"]["sum_received"]["bits_per_second"] / 1e9
+        got = json.loads(p.stdout)["end"]["sum_received"]
+        return got["bits_per_second"] / 1e9, (children_cpu() - begun) / got["bytes"] * 1e9
     except (ValueError, KeyError):
         return None
+
+
+def tap(run, core, seconds):
+    """A host of ours and the kernel, each way."""
+    p = subprocess.run(["unshare", "-n", "taskset", "-c", str(core), "python3",
+                        str(pathlib.Path(__file__).with_name("tcp_peer.py")), str(run.WEFT), seconds],
+                       stdout=subprocess.PIPE, text=True, check=True)
+    return json.loads(p.stdout)
 
 
 def streams(run, quick):
@@ -49,7 +67,7 @@ def streams(run, quick):
             r = ours(run, core, word, "-t", seconds)
             into.append(r)
             units.append(r["mean_unit"])
-    kernel = [k for k in kernel if k]
+    kernel = [k[0] for k in kernel if k]
     base = statistics.median(kernel) if kernel else None
     rows = [["kernel, iperf3 over veth", f"{base:.1f}" if base else "not measured", "", "", "", ""]]
     for word, rs in weft.items():
@@ -59,6 +77,42 @@ def streams(run, quick):
                      f"{statistics.median(r['mean_unit'] for r in rs):.0f}",
                      sum(r["retransmissions"] for r in rs)])
     run.table(["one stream, one core, MTU 1500", "Gbit/s", "ratio", "CPU s/GB", "mean unit, B", "retransmissions"], rows)
+
+
+def kernel_streams(run, quick):
+    core, seconds = run.cores()[0], "2" if quick else "5"
+    if os.geteuid() or not shutil.which("iperf3"):
+        run.say("stack and kernel: skipped, needs root and iperf3")
+        return
+    base, ours_ = [], {"tcp_stream": [], "tcp_maerts": []}
+    for _ in range(3 if quick else 5):
+        base.append(veth(core, seconds))
+        for word, r in tap(run, core, seconds).items():
+            ours_[word].append((r["gbit_per_second"], r["cpu_seconds_per_gb"] + r["kernel_cpu_seconds_per_gb"], r))
+    base = [b for b in base if b]
+    if not base:
+        run.say("stack and kernel: skipped, no veth")
+        return
+    gbit, cpu = (statistics.median(b[i] for b in base) for i in (0, 1))
+    rows = [["kernel to kernel, iperf3 over veth", f"{gbit:.1f}", "", f"{cpu:.3f}", "", ""]]
+    for word, name in (("tcp_stream", "stack to kernel"), ("tcp_maerts", "kernel to stack")):
+        g, c = (statistics.median(x[i] for x in ours_[word]) for i in (0, 1))
+        rows.append([f"{name}, {word}", f"{g:.1f}", f"{g / gbit:.2f}", f"{c:.3f}", f"{cpu / c:.2f}",
+                     sum(x[2]["client"]["tcp"].get("retrans", 0) for x in ours_[word])])
+    run.table(["one stream, one core, MTU 1500, a tap between", "Gbit/s", "ratio", "CPU s/GB, both ends", "ratio",
+               "retransmissions"], rows)
+
+
+def threads(run, quick):
+    rows = []
+    for word in ("tcp_rr", "udp_rr"):
+        out = subprocess.run([str(run.WEFT), "bench", word, "--json", "--threads", "3", "-t", "2" if quick else "5"],
+                             stdout=subprocess.PIPE, text=True, check=True)
+        r = json.loads(out.stdout)
+        rows.append([word, r["placement"], f"{r['pingpong_us']['p50']:.1f}", f"{r['latency_us']['p50']:.1f}",
+                     f"{r['latency_us']['p99']:.1f}", f"{r['of_pingpong']:.2f}"])
+    run.table(["one byte each way, three threads", "where", "bare eventfd, p50, us", "p50, us", "p99, us",
+               "ratio of p50"], rows)
 
 
 def transactions(run, quick):
@@ -84,6 +138,10 @@ def part_tcp(run, quick):
     run.say("\n### Two hosts of ours, drivers and network on one core; every byte compared\n")
     streams(run, quick)
     run.say()
+    kernel_streams(run, quick)
+    run.say()
     transactions(run, quick)
+    run.say()
+    threads(run, quick)
     run.say()
     idle(run, quick)

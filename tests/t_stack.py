@@ -19,41 +19,15 @@ import time
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent / "lib"))
 import t as frame                                       # noqa: E402
 from guest import Missing, Nic, UmlGuest, _die_with_parent  # noqa: E402
-from peers import KERNEL, MIB, OFFLOADS, OURS, matrix, tap_words    # noqa: E402
+from peers import KERNEL, MIB, OFFLOADS, OURS, matrix, pattern, tap_words   # noqa: E402
 from t import check, equal, need_netns                  # noqa: E402
 from weft import Weft, call, program                    # noqa: E402
 
-PORT, MAGIC, PATTERN = 5199, 0x57620100, 65521          # src/app/bench_flow.h
+PORT, MAGIC = 5199, 0x57620100                          # src/app/bench_flow.h
 SINK, SOURCE = 1, 2
 RETRANSMITTED = "tcp.analysis.retransmission || tcp.analysis.fast_retransmission || tcp.analysis.out_of_order || " \
     "tcp.analysis.lost_segment || tcp.analysis.ack_lost_segment || tcp.analysis.duplicate_ack"
 PROBES = 20     # of some 1400 packets
-
-
-def pattern(size):
-    """The bytes that both sides know: xoshiro256**, seed 1."""
-    mask, x, s, out = (1 << 64) - 1, 1, [], b""
-    for _ in range(4):
-        x = (x + 0x9e3779b97f4a7c15) & mask
-        z = x
-        z = ((z ^ z >> 30) * 0xbf58476d1ce4e5b9) & mask
-        z = ((z ^ z >> 27) * 0x94d049bb133111eb) & mask
-        s.append(z ^ z >> 31)
-
-    def left(v, k):
-        return (v << k | v >> 64 - k) & mask
-    words = []
-    for _ in range(PATTERN // 8 + 1):
-        words.append(left(s[1] * 5 & mask, 7) * 9 & mask)
-        b = s[1] << 17 & mask
-        s[2] ^= s[0]
-        s[3] ^= s[1]
-        s[1] ^= s[2]
-        s[0] ^= s[3]
-        s[2] ^= b
-        s[3] = left(s[3], 45)
-    out = struct.pack(f"<{len(words)}Q", *words)[:PATTERN]
-    return (out * (size // PATTERN + 1))[:size]
 
 
 def digest(data):

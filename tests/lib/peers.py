@@ -15,6 +15,7 @@ import pwd
 import select
 import shutil
 import signal
+import struct
 import subprocess
 import threading
 
@@ -30,6 +31,7 @@ OFFLOADS = {"all": "", "none": f"{TO_KERNEL}+{FROM_KERNEL}", "only from the kern
             "only to the kernel": FROM_KERNEL}
 MTUS = (576, 1280, 1500, 9000, 65520)
 MIB = 1 << 20
+PATTERN = 65521         # src/app/bench_flow.h
 
 
 def tap_words(mtu, off, more=""):
@@ -44,6 +46,32 @@ def matrix(full):
             for version in (4, 6) if mtu >= 1280 else (4,):
                 if full or (i + j + version // 2) % 2 == 0:
                     yield mtu, name, version
+
+
+def pattern(size):
+    """The bytes that both sides know: xoshiro256**, seed 1."""
+    mask, x, s, out = (1 << 64) - 1, 1, [], b""
+    for _ in range(4):
+        x = (x + 0x9e3779b97f4a7c15) & mask
+        z = x
+        z = ((z ^ z >> 30) * 0xbf58476d1ce4e5b9) & mask
+        z = ((z ^ z >> 27) * 0x94d049bb133111eb) & mask
+        s.append(z ^ z >> 31)
+
+    def left(v, k):
+        return (v << k | v >> 64 - k) & mask
+    words = []
+    for _ in range(PATTERN // 8 + 1):
+        words.append(left(s[1] * 5 & mask, 7) * 9 & mask)
+        b = s[1] << 17 & mask
+        s[2] ^= s[0]
+        s[3] ^= s[1]
+        s[1] ^= s[2]
+        s[0] ^= s[3]
+        s[2] ^= b
+        s[3] = left(s[3], 45)
+    out = struct.pack(f"<{len(words)}Q", *words)[:PATTERN]
+    return (out * (size // PATTERN + 1))[:size]
 
 
 def need(*programs):
