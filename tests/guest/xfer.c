@@ -6,6 +6,8 @@
  *	xfer send ADDRESS PORT MIB SEED		bytes of a generator; prints their SHA-256
  *	xfer recv PORT				one connection; prints "SHA-256 BYTES"
  *	xfer copy MIB				memcpy of MIB MiB in 64 KiB blocks: seconds, Gbit/s
+ *	xfer blast ADDRESS PORT COUNT BYTES GAP	COUNT datagrams, GAP microseconds apart, that begin with their number in
+ *						network order; COUNT 0: until it is killed. Prints how many were sent
  *	xfer echo INTERFACE COUNT		so many frames to its address go back as they are, headers of
  *						virtio and all; prints "FRAMES BYTES"
  *
@@ -212,6 +214,38 @@ static int do_recv(const char *port)
 	return 0;
 }
 
+static void pause_us(uint64_t us)
+{
+	struct timespec t = {(time_t)(us / 1000000), (long)(us % 1000000) * 1000};
+
+	while (us && nanosleep(&t, &t))
+		;
+}
+
+static int do_blast(const char *host, const char *port, uint64_t count, size_t len, uint64_t gap_us)
+{
+	struct addrinfo want = {.ai_socktype = SOCK_DGRAM}, *to;
+	static uint8_t buf[65507];
+	uint64_t sent = 0;
+	int fd;
+
+	if (len < 4 || len > sizeof(buf) || getaddrinfo(host, port, &want, &to))
+		return fail(host);
+	fd = socket(to->ai_family, SOCK_DGRAM, 0);
+	if (fd < 0 || connect(fd, to->ai_addr, to->ai_addrlen))
+		return fail("connect");
+	freeaddrinfo(to);
+	for (uint64_t i = 0; !count || i < count; i++) {
+		uint32_t number = htonl((uint32_t)i);
+
+		memcpy(buf, &number, sizeof(number));
+		sent += send(fd, buf, len, 0) == (ssize_t)len;
+		pause_us(gap_us);
+	}
+	printf("%llu\n", (unsigned long long)sent);
+	return 0;
+}
+
 /* What the processor can do: the copy itself, nothing else, in a working set of 8 MiB. */
 static int do_copy(uint64_t mib)
 {
@@ -304,7 +338,10 @@ int main(int argc, char **argv)
 		return do_copy(strtoull(argv[2], NULL, 10));
 	if (argc == 4 && !strcmp(argv[1], "echo"))
 		return do_echo(argv[2], strtoull(argv[3], NULL, 10));
+	if (argc == 7 && !strcmp(argv[1], "blast"))
+		return do_blast(argv[2], argv[3], strtoull(argv[4], NULL, 10),
+			strtoull(argv[5], NULL, 10), strtoull(argv[6], NULL, 10));
 	fprintf(stderr, "usage: xfer send ADDRESS PORT MIB SEED | recv PORT | copy MIB | "
-			"echo INTERFACE COUNT\n");
+			"blast ADDRESS PORT COUNT BYTES GAP | echo INTERFACE COUNT\n");
 	return 2;
 }
