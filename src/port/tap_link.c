@@ -104,7 +104,7 @@ int tap_link_talk(struct nlmsghdr *nlh)
 
 static int below_of(const struct nlmsghdr *nlh, void *arg)
 {
-	const struct nlattr *attr;
+	struct nlattr *attr;
 	int *below = arg;
 	bool elsewhere = false;
 
