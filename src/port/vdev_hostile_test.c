@@ -148,6 +148,29 @@ static void discarded_unread(void **state)
 	guest_free(a);
 }
 
+/* Receive buffers that may only be read: from the first on, after good ones, and before them. */
+static void readable_receive_buffers(void **state)
+{
+	static const char *const order[] = {"r", "rr", "wr", "wwrr", "rw", "rrww", "wrw"};
+
+	(void)state;
+	for (unsigned k = 0; k < sizeof(order) / sizeof(order[0]); k++) {
+		struct guest *a = guest_blank(16), *b = guest_blank(16);
+		struct ring_sim_buf buf = {GPA + BLANK, 2048};
+
+		for (const char *p = order[k]; *p; p++) {
+			ring_sim_add(&b->rx, &buf, *p == 'r', *p == 'w', false);
+			guest_send(a, 60);
+		}
+		ring_sim_publish(&b->rx);
+		carry(a, b);
+		assert_string_equal(b->dev.broken, "a receive chain has readable parts");
+		assert_null(a->dev.broken);
+		guest_free(a);
+		guest_free(b);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -155,6 +178,7 @@ int main(void)
 		cmocka_unit_test(longest_receive_buffer),
 		cmocka_unit_test(descriptors_of_a_burst),
 		cmocka_unit_test(discarded_unread),
+		cmocka_unit_test(readable_receive_buffers),
 	};
 
 	return cmocka_run_group_tests(tests, setup, teardown);

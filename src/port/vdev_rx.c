@@ -56,8 +56,11 @@ static inline void chain_prefetch(const struct chain *c)
 /* Whether nothing but writable bytes was popped; else the queue breaks. */
 static bool rx_check(struct vdev *v, const struct chain *c, unsigned n)
 {
+	const struct vq_dev *vq = &v->vq[VDEV_RX];
 	const struct chain *end = c + n;
 
+	if (likely(vq->plain && vq->writable))
+		return true;
 	while (c < end && likely(!c->nr && c->wlen))
 		c++;
 	if (likely(c == end))
@@ -163,9 +166,9 @@ static unsigned rx_take(struct vdev *v, uint32_t need, unsigned left)
 		const struct chain *end = &v->rx_chain[v->rx_have];
 		uint32_t rest = need;
 
+		if (unlikely(!v->mrg) && c < end && c->wlen < rest)
+			return 0;
 		for (; c < end && c->wlen < rest; c++) {
-			if (!v->mrg)
-				return 0;
 			vq_put_one(&put, c->id, c->wlen);
 			rest -= c->wlen;
 		}

@@ -468,6 +468,7 @@ unsigned vq_dev_pop(
 		n = avail_load(vq);
 	if (n > max)
 		n = max;
+	vq->plain = true;
 	for (bool plain = true; done < n; done++) {
 		if (plain) {
 			unsigned most = n - done < niov ? n - done : niov;
@@ -483,6 +484,7 @@ unsigned vq_dev_pop(
 
 		struct chain *c = &chain[done];
 
+		vq->plain = false;
 		if (!other_read(vq, c, iov, niov))
 			break;
 		iov += c->nr + c->nw;

@@ -52,6 +52,7 @@ struct vq_dev {
 	bool signalled_valid; /* false after start: the first evaluation notifies */
 	bool armed;           /* the driver may kick; false after disarm */
 	bool writable;        /* what the last chain ended with: a guess at the next one */
+	bool plain;           /* the last pop's chains: one piece each, all as `writable` says */
 	unsigned hint;        /* gmem region of the last buffer */
 	unsigned table_hint;  /* and of the last indirect table */
 	const char *broken;   /* constant reason, NULL while whole */
