@@ -53,6 +53,7 @@ static const struct knob knobs[] = {
 	KNOB(no_pacing),
 	KNOB(no_hystart),
 	KNOB(no_frto),
+	KNOB(no_tsq),
 	KNOB(plain_delack),
 	KNOB(drop_synfin),
 	KNOB(ecn_retries),

@@ -132,6 +132,7 @@ void flow_side_fini(struct flow_side *side)
 {
 	struct flow *f;
 
+	flow_zero_fini(side);
 	while ((f = TAILQ_FIRST(&side->all)))
 		flow_end(f, loop_now(side->host->loop));
 	free(side->pattern);
@@ -149,7 +150,10 @@ static ssize_t put(struct flow *f, uint64_t want, nsec_t now)
 	const unsigned head = f->client ? FLOW_HEAD - f->head_at : 0;
 	const struct iovec v[2] = {{f->head + f->head_at, head},
 		{f->side->pattern + f->sent % BENCH_PATTERN, want < max ? want : max}};
-	ssize_t n = sock_send(socks(f), f->s, head ? v : v + 1, head ? 2 : 1, 0, NULL, 0, now);
+	const bool zero = f->side->loan && !head;
+	ssize_t n =
+		zero ? flow_zero_send(f, want < max ? want : max, now)
+		     : sock_send(socks(f), f->s, head ? v : v + 1, head ? 2 : 1, 0, NULL, 0, now);
 
 	if (n < 0)
 		return n;
@@ -584,6 +588,8 @@ int flow_client_init(
 	if (r)
 		return r;
 	side->c = *c;
+	if (c->zero && flow_zero_init(side))
+		r = err_set(err, ENOMEM, "no memory for what is sent without a copy");
 	for (unsigned i = 0; i < c->sessions && !r; i++) {
 		struct flow *f;
 

@@ -50,6 +50,7 @@ struct flow_config {
 	uint64_t bytes; /* of a session; 0: until it is told to stop */
 	unsigned sessions, train;
 	int sndbuf, rcvbuf;     /* 0: by itself */
+	uint32_t zero;          /* SINK: send without a copy, in pieces of so many bytes; 0: copy */
 	struct udp_addr server; /* of clients */
 };
 
@@ -89,6 +90,7 @@ struct flow_side {
 	unsigned connected;
 	bool stop;
 	uint8_t *pattern, *room;
+	struct chunk *loan; /* zero: the pattern where the driver sends from */
 	/* what came in, or what the other side reported */
 	uint64_t bytes, wrong, packets;
 	nsec_t first, last;
@@ -109,6 +111,11 @@ void flow_side_fini(struct flow_side *); /* before the host's */
 void flow_side_wake(struct flow_side *);
 
 /* ---- for the parts of it ---- */
+
+/* bench_flow_zero.c: 0 or -ENOMEM; up to `want` bytes: as sock_send. */
+int flow_zero_init(struct flow_side *);
+void flow_zero_fini(struct flow_side *);
+ssize_t flow_zero_send(struct flow *, uint64_t want, nsec_t now);
 
 static inline void flow_put64(uint8_t *p, uint64_t v)
 {

@@ -105,13 +105,14 @@ static int option_message(struct cmd_call *call, struct bench_flows_config *c)
 
 static int option_tcp(struct cmd_call *call, struct tcp_conf *t)
 {
-	unsigned push, chunk, cork, size, tso, win, cc;
+	unsigned push, chunk, cork, size, tso, tsq, win, cc;
 	uint32_t timewait;
 
 	if (bench_choice(call, OPT_PUSH_AT, &push) || bench_choice(call, OPT_FRAG_CHUNK, &chunk) ||
 		bench_choice(call, OPT_AUTOCORK, &cork) ||
 		bench_choice(call, OPT_AUTOSIZE, &size) || bench_choice(call, OPT_TSO, &tso) ||
-		bench_choice(call, OPT_WIN, &win) || bench_choice(call, OPT_CC, &cc) ||
+		bench_choice(call, OPT_TSQ, &tsq) || bench_choice(call, OPT_WIN, &win) ||
+		bench_choice(call, OPT_CC, &cc) ||
 		bench_number(call, OPT_TIMEWAIT, 1, 3600, &timewait, 60))
 		return -EINVAL;
 	t->push_at_mss = push;
@@ -119,6 +120,7 @@ static int option_tcp(struct cmd_call *call, struct tcp_conf *t)
 	t->no_autocork = cork;
 	t->no_autosize = size;
 	t->no_tso = tso;
+	t->no_tsq = tsq;
 	t->win_2013 = win;
 	t->cubic = cc;
 	t->timewait = timewait * NSEC_PER_SEC;
@@ -236,6 +238,7 @@ static json_t *json_knobs(const struct bench_flows *b)
 	set_text(o, "autocork", t->no_autocork ? "off" : "on");
 	set_text(o, "autosize", t->no_autosize ? "off" : "on");
 	set_text(o, "tso", t->no_tso ? "off" : "on");
+	set_text(o, "tsq", t->no_tsq ? "off" : "on");
 	set_text(o, "rcv_win_model", t->win_2013 ? "2013" : "modern");
 	set_text(o, "cc", t->cubic ? "cubic" : "newreno");
 	set_num(o, "timewait", (uint64_t)(t->timewait / NSEC_PER_SEC));

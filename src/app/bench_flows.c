@@ -95,14 +95,15 @@ static int end_pair(struct bench_flows *b, struct bench_flows_end *end, const ch
 	const char *addr, const char *impair, struct err *err)
 {
 	const struct bench_flows_config *c = &b->config;
-	const size_t size = strlen(c->knobs) + strlen(impair) + 160;
+	const char *words = end == &b->client && c->port ? c->port : "";
+	const size_t size = strlen(c->knobs) + strlen(impair) + strlen(words) + 160;
 	char *text = malloc(size);
 	int r;
 
 	if (!text)
 		return err_set(err, ENOMEM, "no memory");
-	snprintf(text, size, "vhost-user:%s/%s.sock,mtu=%u%s%s", b->dir, name, c->mtu,
-		*impair ? ",impair=" : "", impair);
+	snprintf(text, size, "vhost-user:%s/%s.sock,mtu=%u%s%s%s", b->dir, name, c->mtu,
+		*impair ? ",impair=" : "", impair, words);
 	r = net_add(&b->net, text, "/", err);
 	if (!r) {
 		snprintf(text, size, "virtio-user:%s/%s.sock,mtu=%u%s", b->dir, name, c->mtu,
@@ -403,10 +404,12 @@ static void count_begin(struct bench_flows *b)
 
 static void client_warm(struct bench_flows *b)
 {
+	const struct bench_flows_config *c = &b->config;
 	const struct flow_side *side = b->client.side;
-	const nsec_t until = b->begun + b->config.warm;
+	const nsec_t until = b->begun + (c->warm_bytes ? c->time : c->warm);
 
-	while (side->open && loop_now(&b->net.loop) < until)
+	while (side->open && loop_now(&b->net.loop) < until &&
+		(!c->warm_bytes || receiver(b)->bytes < c->warm_bytes))
 		turn(b, until);
 	b->warm_bytes = receiver(b)->bytes;
 	b->warm_packets = receiver(b)->packets;
@@ -429,7 +432,7 @@ static int client_run(struct bench_flows *b, struct err *err)
 		r = flow_client_init(side, &b->client.host, &b->config.flow, err);
 	if (r)
 		return r;
-	if (b->config.warm)
+	if (b->config.warm || b->config.warm_bytes)
 		client_warm(b);
 	until = b->begun + b->config.time;
 	while (side->open && loop_now(l) < until)

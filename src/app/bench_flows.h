@@ -23,10 +23,12 @@ struct bench_flows_config {
 	const char *addr, *cwd, *net;
 	const char *impair; /* words for the network, "": none */
 	const char *knobs;  /* ",key=value..." of the drivers */
+	const char *port;   /* likewise of the client's port of the network; NULL: none */
 	uint32_t mtu;
 	unsigned threads; /* 1 or 3; 3 only if both hosts are here, and without `warm` */
 	nsec_t time;
-	nsec_t warm; /* before it: not counted */
+	nsec_t warm;         /* before it: not counted */
+	uint64_t warm_bytes; /* likewise, of a stream */
 	struct tcp_conf tcp;
 };
 

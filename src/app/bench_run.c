@@ -51,13 +51,14 @@ static int end_open(
 static int end_pair(struct bench *b, struct bench_end *end, const char *name, struct err *err)
 {
 	const char *knobs = b->config.knobs;
-	size_t size = strlen(knobs) + 160;
+	const char *words = end == &b->tx && b->config.port ? b->config.port : "";
+	size_t size = strlen(knobs) + strlen(words) + 160;
 	char *text = malloc(size);
 	int r;
 
 	if (!text)
 		return err_set(err, ENOMEM, "no memory");
-	snprintf(text, size, "vhost-user:%s/%s.sock,mtu=%u", b->dir, name, b->config.mtu);
+	snprintf(text, size, "vhost-user:%s/%s.sock,mtu=%u%s", b->dir, name, b->config.mtu, words);
 	r = net_add(&b->net, text, "/", err);
 	if (!r) {
 		snprintf(text, size, "virtio-user:%s/%s.sock,mtu=%u%s", b->dir, name, b->config.mtu,

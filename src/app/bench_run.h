@@ -27,6 +27,7 @@ struct bench_config {
 	bool verify;       /* packets are stamped, and checked where they come */
 	bool echo;         /* the receiver is the sender: somebody sends back what he gets */
 	const char *knobs; /* ",key=value..." for every driver */
+	const char *port;  /* likewise for the sender's port of the network; NULL: none */
 	const char *cwd;
 	const char *net; /* whose ports a bare NAME means */
 };

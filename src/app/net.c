@@ -12,6 +12,7 @@
 
 #include "app/words.h"
 #include "base/rand.h"
+#include "port/copying.h"
 #include "port/impair.h"
 #include "port/pcap.h"
 #include "port/tap.h"
@@ -163,6 +164,14 @@ int net_init(struct net *net, const struct net_config *c, struct err *err)
 	return 0;
 }
 
+static void net_unwrap(struct net_port *p)
+{
+	impair_free(p->impair);
+	copying_free(p->copying);
+	p->impair = NULL;
+	p->copying = NULL;
+}
+
 static void net_port_free(struct net *net, struct net_port *p)
 {
 	struct pcap *pcap = p->port->pcap;
@@ -174,7 +183,7 @@ static void net_port_free(struct net *net, struct net_port *p)
 	fabric_detach(net->fabric, p->port);
 	p->port->pcap = NULL;
 	pcap_close(pcap);
-	impair_free(p->impair);
+	net_unwrap(p);
 	if (p->gone) {
 		p->gone(p->gone_ctx);
 	} else {
@@ -295,11 +304,24 @@ static int net_impair(struct net_port *p, struct err *err)
 	return r || !p->spec.impair ? r : impair_wrap(&p->impair, p->port, &c, err);
 }
 
+/* A tap copies by itself. */
+static int net_wrap(struct net_port *p, struct err *err)
+{
+	const bool copies = p->spec.copy && !spec_is_tap(p->kind);
+	int r = copies ? copying_wrap(&p->copying, p->port, &p->spec.copying, err) : 0;
+
+	if (!r)
+		r = net_impair(p, err);
+	if (r)
+		net_unwrap(p);
+	return r;
+}
+
 /* An open port becomes one of the network's; it stays the caller's if this fails. */
 static int net_take(struct net *net, struct net_port *p, struct err *err)
 {
 	struct pcap *pcap = NULL;
-	int r = net_impair(p, err);
+	int r = net_wrap(p, err);
 
 	if (r)
 		return r;
@@ -320,8 +342,7 @@ static int net_take(struct net *net, struct net_port *p, struct err *err)
 	p->port->pcap = NULL;
 	pcap_close(pcap);
 unwrap:
-	impair_free(p->impair);
-	p->impair = NULL;
+	net_unwrap(p);
 	return r;
 }
 

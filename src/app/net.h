@@ -21,8 +21,9 @@
 struct net_port {
 	struct port *port;
 	enum spec_kind kind;
-	struct spec spec;      /* as given, with defaults filled in */
-	struct impair *impair; /* NULL: none */
+	struct spec spec;        /* as given, with defaults filled in */
+	struct impair *impair;   /* NULL: none */
+	struct copying *copying; /* of a vhost-user port with copy=on; NULL: none */
 	/* plugged in by net_plug: what to call instead of freeing it; else NULL */
 	void (*gone)(void *ctx);
 	void *gone_ctx;

@@ -12,6 +12,7 @@
 #include "app/show_driver.h"
 #include "app/show_text.h"
 #include "fabric/fdb.h"
+#include "port/copying.h"
 #include "port/tap.h"
 #include "port/vhost_be.h"
 
@@ -102,39 +103,16 @@ static void show_device(json_t *o, const struct net_port *p)
 	json_object_set_new(o, "rings", rings_json(dev));
 }
 
-static void show_vhost(json_t *o, const struct net_port *p)
-{
-	set_text(o, "socket", vhost_be_path(p->port));
-	set_bool(o, "server", vhost_be_server(p->port));
-	set_bool(o, "connected", vhost_be_connected(p->port));
-	set_bool(o, "awaited", vhost_be_awaited(p->port));
-	set_text(o, "last_end", vhost_be_last_end(p->port));
-	set_num(o, "held", vhost_be_held(p->port, VDEV_RX) + vhost_be_held(p->port, VDEV_TX));
-	show_device(o, p);
-}
-
-static void show_virtio(json_t *o, const struct net_port *p)
-{
-	struct driver_count count;
-	char text[512];
-
-	driver_count_take(&count, p->port);
-	set_text(o, "socket", p->spec.path);
-	set_bool(o, "server", p->spec.server);
-	set_text(o, "last_end", vdrv_last_end(p->port));
-	set_text(o, "features", vnet_features_text(vdrv_features(p->port), text, sizeof(text)));
-	json_object_set_new(o, "knobs", show_knobs(&p->spec));
-	json_object_set_new(o, "driver", show_driver(&count));
-}
-
 /* What the experiment on allocation orders compares. */
-static void show_copied(json_t *o, const struct port *port)
+static void show_copied(json_t *o, const struct net_port *p)
 {
 	json_t *copy, *orders;
 	struct tap_copied n;
 	uint64_t chunks = 0;
 
-	if (!tap_copied(port, &n))
+	if (p->copying)
+		copying_count(p->copying, &n);
+	else if (!spec_is_tap(p->kind) || !tap_copied(p->port, &n))
 		return;
 	copy = json_object();
 	orders = json_array();
@@ -150,6 +128,32 @@ static void show_copied(json_t *o, const struct port *port)
 	set_num(copy, "fallbacks", n.fallbacks);
 	set_num(copy, "failures", n.failures);
 	json_object_set_new(o, "copy", copy);
+}
+
+static void show_vhost(json_t *o, const struct net_port *p)
+{
+	set_text(o, "socket", vhost_be_path(p->port));
+	set_bool(o, "server", vhost_be_server(p->port));
+	set_bool(o, "connected", vhost_be_connected(p->port));
+	set_bool(o, "awaited", vhost_be_awaited(p->port));
+	set_text(o, "last_end", vhost_be_last_end(p->port));
+	set_num(o, "held", vhost_be_held(p->port, VDEV_RX) + vhost_be_held(p->port, VDEV_TX));
+	show_device(o, p);
+	show_copied(o, p);
+}
+
+static void show_virtio(json_t *o, const struct net_port *p)
+{
+	struct driver_count count;
+	char text[512];
+
+	driver_count_take(&count, p->port);
+	set_text(o, "socket", p->spec.path);
+	set_bool(o, "server", p->spec.server);
+	set_text(o, "last_end", vdrv_last_end(p->port));
+	set_text(o, "features", vnet_features_text(vdrv_features(p->port), text, sizeof(text)));
+	json_object_set_new(o, "knobs", show_knobs(&p->spec));
+	json_object_set_new(o, "driver", show_driver(&count));
 }
 
 /* Where the kernel put the flows, and where we did. */
@@ -176,7 +180,7 @@ static void show_tap(json_t *o, const struct net_port *p)
 	set_text(o, "features", vnet_features_text(tap_features(p->port), text, sizeof(text)));
 	set_num(o, "vnet_hdr", tap_vnet_hdr(p->port));
 	json_object_set_new(o, "queues", show_queues(p->port));
-	show_copied(o, p->port);
+	show_copied(o, p);
 }
 
 static void show_macvtap(json_t *o, const struct net_port *p)

@@ -439,6 +439,8 @@ static const struct spec_key keys[] = {
 		"packets that are copied lie in chunks of 4096 << order bytes"},
 	{VIRTIO, "rxorder", "0..4", value_number, AT(drv.rx_order), 0, CHUNK_ORDERS - 1,
 		"receive buffers are cut from chunks of 4096 << order bytes"},
+	{VIRTIO, "charge", "BYTES", value_number, AT(drv.charge), 0, 65535,
+		"for analysis: what a receive buffer is charged, whatever it holds; 0: its length"},
 	{VIRTIO, "ring", "2..1024", value_power, AT(drv.ring_size), 2, 1024,
 		"entries of each ring, a power of two"},
 	{VIRTIO, "memory", "SIZE", value_size, AT(drv.memory), 1 << 20, UINT64_C(4) << 30,
@@ -456,11 +458,20 @@ static const struct spec_key keys[] = {
 		"bytes of the virtio header before each frame; default 12"},
 	{TAP | MACVT, "queues", "1..16", value_number, AT(queues), 1, TAP_QUEUES,
 		"queues of the interface: the kernel spreads its flows over them; default 1"},
-	{TAP | MACVT, "copy", "on|off", value_switch, AT(copy), 0, 0,
+	{VHOST | TAP | MACVT, "copy", "on|off", value_switch, AT(copy), 0, 0,
 		"keep each frame that comes in a packet of its own before it goes on, as tun and "
 		"macvtap do"},
-	{TAP | MACVT, "order", "0|1|3", value_one_of, AT(order), 0, 0,
+	{VHOST | TAP | MACVT, "order", "0|1|3", value_one_of, AT(copying.order), 0, 0,
 		"with copy=on: packets lie in chunks of up to 4096 << order bytes; default 3"},
+	{VHOST | TAP | MACVT, "pages", "plain|2015|2021", value_choice, AT(copying.pages), 0, 0,
+		"with copy=on: where chunks come from: lists; lists behind a lock and a store of "
+		"pages; and stores of up to 32 KiB"},
+	{VHOST | TAP | MACVT, "refuse", "0..1000", value_number, AT(copying.refuse), 0, 1000,
+		"with copy=on: so many of 1000 requests for chunks above a page are refused"},
+	{VHOST | TAP | MACVT, "hint0", "page|linear", value_choice, AT(copying.linear_hint0), 0, 0,
+		"with copy=on: a frame that does not say where its headers end: one page, or all "
+		"of "
+		"it, is linear"},
 	{TAP | MACVT, "netns", "NAME|PID|PATH", value_text, AT(netns), 0, 0,
 		"network namespace of the interface; default: weft's own"},
 	{TAP, "ip", "ADDR/LEN+...", value_list, AT(addr), 0, 0, "addresses to set, v4 or v6"},
@@ -610,7 +621,7 @@ int spec_parse(struct spec *s, const char *text, const struct spec_ctx *ctx, str
 		.call_us = VHOST_CALL_US,
 		.group = (gid_t)-1,
 		.vnet_hdr = TAP_HDR_LEN,
-		.order = TAP_ORDER};
+		.copying.order = TAP_ORDER};
 	vdrv_config_init(&s->drv);
 	s->store = malloc(len + room);
 	if (!s->store)
@@ -667,7 +678,7 @@ void spec_tap(const struct spec *s, struct tap_config *c)
 		.vnet_hdr = s->vnet_hdr,
 		.queues = s->queues,
 		.copy = s->copy,
-		.order = s->order,
+		.copying = s->copying,
 	};
 	memcpy(c->mac, s->mac, sizeof(c->mac));
 }

@@ -42,12 +42,13 @@ struct spec {
 	uint32_t call_us; /* vhost-user */
 	uint64_t off;
 	mode_t mode;
-	gid_t group;                      /* (gid_t)-1: leave */
-	const char *netns;                /* NULL: ours */
-	uint32_t fd;                      /* tap: passed in; 0: none */
-	uint32_t macvtap_mode;            /* enum macvtap_mode */
-	uint32_t vnet_hdr, order, queues; /* tap, macvtap */
+	gid_t group;               /* (gid_t)-1: leave */
+	const char *netns;         /* NULL: ours */
+	uint32_t fd;               /* tap: passed in; 0: none */
+	uint32_t macvtap_mode;     /* enum macvtap_mode */
+	uint32_t vnet_hdr, queues; /* tap, macvtap */
 	bool copy;
+	struct tap_copy_config copying;
 	const char *addr[SPEC_ADDRS + 1]; /* NULL-terminated */
 	const char *pcap;                 /* NULL: none; absolute */
 	const char *impair;               /* words of a bad network; NULL: none */

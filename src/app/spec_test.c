@@ -92,13 +92,13 @@ static void test_everything(void **state)
 	assert_int_equal(s.mac[5], 7);
 	assert_int_equal(s.vnet_hdr, 20);
 	assert_true(s.copy);
-	assert_int_equal(s.order, 0);
+	assert_int_equal(s.copying.order, 0);
 	spec_fini(&s);
 	s = parse("tap:t0,fd=5");
 	assert_int_equal(s.fd, 5);
 	assert_int_equal(s.vnet_hdr, 12);
 	assert_false(s.copy);
-	assert_int_equal(s.order, 3);
+	assert_int_equal(s.copying.order, 3);
 	spec_fini(&s);
 }
 
@@ -122,7 +122,7 @@ static void test_driver(void **state)
 	spec_knobs(&s, remember, text);
 	assert_string_equal(text,
 		"rxbuf=auto coalesce=on copybreak=128 inline=on headroom=16 indirect=auto "
-		"order=3 rxorder=3 ring=256 memory=16777216 ");
+		"order=3 rxorder=3 charge=0 ring=256 memory=16777216 ");
 	spec_fini(&s);
 
 	s = parse("virtio-user:/y,server=on,mac=52:54:00:00:00:01,mtu=9000,off=event_idx,"
@@ -141,7 +141,7 @@ static void test_driver(void **state)
 	spec_knobs(&s, remember, text);
 	assert_string_equal(text,
 		"rxbuf=mtu+hdr coalesce=off copybreak=0 inline=off headroom=64 indirect=never "
-		"order=0 rxorder=1 ring=1024 memory=4194304 ");
+		"order=0 rxorder=1 charge=0 ring=1024 memory=4194304 ");
 	spec_fini(&s);
 }
 
@@ -180,8 +180,8 @@ static const char *const mistakes[][3] = {
 	{"vhost-user:a,colour=red", "'colour'",
 		"known: name, pcap, mtu, impair, off, server, mac, mode, group"},
 	{"tap:t,server=on", "'server'",
-		"known: name, pcap, mtu, impair, off, fd, vnet_hdr, queues, copy, order, netns, "
-		"ip"},
+		"known: name, pcap, mtu, impair, off, fd, vnet_hdr, queues, copy, order, pages, "
+		"refuse, hint0, netns, ip"},
 	{"vhost-user:a,mtu", "'mtu'", "key=value"},
 	{"vhost-user:a,", "''", "key=value"},
 	{"vhost-user:a,mtu=9000,mtu=9000", "'mtu' is given twice", "once"},
@@ -322,7 +322,7 @@ static void test_explain(void **state)
 	(void)state;
 	assert_true(spec_explain(NULL, count_line, &count));
 	/* kinds, a heading; keys of any port, of each kind */
-	assert_int_equal(count, 4 + 1 + 5 + 5 + 12 + 7 + 7);
+	assert_int_equal(count, 4 + 1 + 5 + 10 + 13 + 10 + 10);
 }
 
 static void test_check(void **state)

@@ -12,10 +12,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#define QUICK_TIME (50 * NSEC_PER_MSEC)
-#define QUICK_WARM (20 * NSEC_PER_MSEC)
-#define FULL_TIME  (10 * NSEC_PER_SEC)
-#define FULL_WARM  (300 * NSEC_PER_MSEC)
+#define QUICK     (32u << 20) /* bytes */
+#define FULL_TIME (10 * NSEC_PER_SEC)
+#define FULL_WARM (300 * NSEC_PER_MSEC)
 
 /* One table at one value of what is swept. */
 struct stage {
@@ -110,7 +109,7 @@ static json_t *run_json(const struct stage *s, unsigned arm, unsigned round)
 	set(o, "seconds", number(r->seconds));
 	for (unsigned i = 0; i < TABLES_METRICS_N; i++)
 		if (isfinite(r->v[i]))
-			set(i <= TABLES_PER_CPU ? result : counters, tables_metric_name(i),
+			set(i <= TABLES_CPU ? result : counters, tables_metric_name(i),
 				number(r->v[i]));
 	set(o, "result", result);
 	set(o, "counters", counters);
@@ -121,15 +120,14 @@ static int run_one(struct stage *s, unsigned arm, unsigned round, json_t *runs, 
 {
 	struct tables_config *c = s->c;
 	const unsigned weight = s->t->weight ? s->t->weight : 10;
-	struct tables_run run = {.words = {s->t->words, s->t->arm[arm].words, NULL},
-		.time = QUICK_TIME,
-		.warm = QUICK_WARM,
-		.cwd = c->cwd,
-		.net = c->net};
+	struct tables_run run = {
+		.words = {s->t->words, s->t->arm[arm].words, NULL}, .cwd = c->cwd, .net = c->net};
 	char x[64];
 	int rc;
 
-	if (!c->quick) {
+	if (c->quick) {
+		run.count = c->count ? c->count : QUICK;
+	} else {
 		run.time = (c->time ? c->time : FULL_TIME) * weight / 10;
 		run.warm = run.time / 5 < FULL_WARM ? run.time / 5 : FULL_WARM;
 	}
@@ -236,14 +234,27 @@ static json_t *counters_json(
 
 static json_t *published_json(const struct tables_row *row)
 {
+	char digits[32];
 	json_t *o;
 
-	if (row->published == 0)
+	if (row->published == 0 && !row->faster)
 		return json_null();
 	o = json_object();
-	set(o, "ratio", number(row->published));
-	set(o, "text", text(row->text));
+	snprintf(digits, sizeof(digits), "%.3f", row->published);
+	set(o, "ratio", row->published != 0 ? number(row->published) : json_null());
+	set(o, "text", text(row->faster ? "faster" : *row->text ? row->text : digits));
 	return o;
+}
+
+/* What was published at this x. */
+static struct tables_row row_at(const struct stage *s, const struct tables_row *row)
+{
+	struct tables_row r = *row;
+
+	for (unsigned i = 0; isfinite(s->x) && i < TABLES_XS; i++)
+		if (s->t->x[i] == s->x && r.at_x[i] != 0)
+			r.published = r.at_x[i];
+	return r;
 }
 
 static json_t *ratio_json(const struct tables_ratio *r)
@@ -256,13 +267,22 @@ static json_t *ratio_json(const struct tables_ratio *r)
 	return o;
 }
 
-static struct tables_ratio stage_ratio(const struct stage *s, unsigned arm, unsigned base)
+/* Of work per second, whatever the table is judged by. */
+static enum tables_metric wall_of(enum tables_metric m)
+{
+	return m >= TABLES_MBIT_CPU && m <= TABLES_PPS_CPU
+		       ? (enum tables_metric)(m - TABLES_MBIT_CPU + TABLES_MBIT)
+		       : m;
+}
+
+static struct tables_ratio stage_ratio(
+	const struct stage *s, unsigned arm, unsigned base, enum tables_metric m)
 {
 	double a[TABLES_PAIRS], b[TABLES_PAIRS];
 
 	for (unsigned i = 0; i < s->rounds; i++) {
-		a[i] = s->r[arm][i].v[s->t->value];
-		b[i] = s->r[base][i].v[s->t->value];
+		a[i] = s->r[arm][i].v[m];
+		b[i] = s->r[base][i].v[m];
 	}
 	return tables_ratio(a, b, s->rounds);
 }
@@ -271,14 +291,15 @@ static struct tables_ratio stage_ratio(const struct stage *s, unsigned arm, unsi
 static json_t *row_json(const struct stage *s, const struct tables_row *row, bool *ok)
 {
 	const unsigned arm = arm_find(s, row->arm), base = arm_find(s, row->base);
-	struct tables_ratio ratio;
+	struct tables_ratio ratio, wall;
 	bool counted, held;
 	char why[400];
 	json_t *o, *value;
 
 	if (arm == s->narm || base == s->narm)
 		return NULL;
-	ratio = stage_ratio(s, arm, base);
+	ratio = stage_ratio(s, arm, base, s->t->value);
+	wall = stage_ratio(s, arm, base, wall_of(s->t->value));
 	o = json_object();
 	value = json_object();
 	set(o, "arm", text(row->arm));
@@ -288,6 +309,7 @@ static json_t *row_json(const struct stage *s, const struct tables_row *row, boo
 	set(value, "arm", number(stage_median(s, arm, s->t->value)));
 	set(o, "value", value);
 	set(o, "ratio", s->c->quick ? json_null() : ratio_json(&ratio));
+	set(o, "wall_ratio", s->c->quick ? json_null() : ratio_json(&wall));
 	set(o, "published", published_json(row));
 	set(o, "null_control", json_boolean(row->null));
 	set(o, "counters", counters_json(s, row, &counted, &held));
@@ -375,7 +397,8 @@ static int table_measure(struct tables_config *c, const struct tables_table *t, 
 		s->x = t->x_name ? t->x[i] : NAN;
 		rc = run_all(s, json_object_get(experiment, "runs"), err);
 		for (unsigned k = 0; !rc && k < TABLES_ROWS && t->row[k].arm; k++) {
-			json_t *row = row_json(s, &t->row[k], ok);
+			const struct tables_row at = row_at(s, &t->row[k]);
+			json_t *row = row_json(s, &at, ok);
 
 			if (row)
 				json_array_append_new(json_object_get(table, "rows"), row);
@@ -437,9 +460,20 @@ static json_t *experiment_json(const struct tables_experiment *e)
 	return o;
 }
 
+static bool in_form(const struct tables_config *c, const struct tables_table *t)
+{
+	return !(c->quick && t->full);
+}
+
 static bool wanted(const struct tables_config *c, const struct tables_experiment *e)
 {
+	const struct tables_table *t = e->table;
 	bool any = false;
+
+	while (t->id && !in_form(c, t))
+		t++;
+	if (!t->id)
+		return false;
 
 	for (unsigned i = 0; c->only && c->only[i]; i++) {
 		any = true;
@@ -447,11 +481,6 @@ static bool wanted(const struct tables_config *c, const struct tables_experiment
 			return true;
 	}
 	return !any;
-}
-
-static bool in_form(const struct tables_config *c, const struct tables_table *t)
-{
-	return !(c->quick && t->full);
 }
 
 static unsigned runs_of(const struct tables_config *c)

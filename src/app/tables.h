@@ -24,9 +24,11 @@
 	X(MBIT, "mbit_s", "Mbit/s")                                                                \
 	X(TRANS, "trans_s", "transactions/s")                                                      \
 	X(PPS, "packets_s", "packets/s")                                                           \
-	X(NS, "ns_per_packet", "ns per packet")                                                    \
+	X(MBIT_CPU, "mbit_cpu_s", "Mbit per CPU second")                                           \
+	X(TRANS_CPU, "trans_cpu_s", "transactions per CPU second")                                 \
+	X(PPS_CPU, "packets_cpu_s", "packets per CPU second")                                      \
+	X(NS, "ns_per_packet", "CPU ns per packet")                                                \
 	X(CPU, "cpu_s", "CPU seconds")                                                             \
-	X(PER_CPU, "mbit_per_cpu_s", "Mbit per CPU second")                                        \
 	X(RX_PACKETS, "rx_packets", "packets received")                                            \
 	X(RX_SIZE, "rx_size", "mean packet received, bytes")                                       \
 	X(RX_BUFS, "rx_buffers_per_packet", "receive buffers per packet")                          \
@@ -37,6 +39,11 @@
 	X(TX_PACKETS, "tx_packets", "packets sent")                                                \
 	X(TX_DESC, "tx_descriptors_per_packet", "descriptors per packet")                          \
 	X(TX_TABLES, "tx_indirect_per_packet", "descriptor tables per packet")                     \
+	X(COPY_CHUNKS, "copy_chunks_per_packet", "chunks per packet copied")                       \
+	X(COPY_LONG, "copy_chunks_per_long", "chunks per packet that needed any")                  \
+	X(COPY_FALLBACKS, "copy_fallbacks", "orders not to be had")                                \
+	X(COPY_FAILURES, "copy_failures", "packets not copied")                                    \
+	X(COPY_LOCKED, "copy_locked", "times the lock of the lists was taken")                     \
 	X(KICKS, "kicks_per_packet", "kicks per packet")                                           \
 	X(CALLS, "notifications_per_packet", "notifications per packet")                           \
 	X(UNIT, "mean_unit", "mean unit sent, bytes")                                              \
@@ -75,19 +82,25 @@ struct tables_arm {
 	bool apart; /* of the full form only */
 };
 
-struct tables_row {
-	const char *arm, *base;
-	double published; /* the ratio; 0: none was */
-	const char *text; /* as it was published */
-	bool null;        /* a control: nothing may change */
-	const char *why;  /* what is known about it; NULL: nothing */
-};
-
 #define TABLES_ARMS     12
 #define TABLES_ROWS     16
-#define TABLES_COUNTERS 16
+#define TABLES_COUNTERS 24
 #define TABLES_XS       24
 
+struct tables_row {
+	const char *arm, *base;
+	double published;       /* the ratio; 0: none was */
+	const char *text;       /* as it was published */
+	bool null;              /* a control: nothing may change */
+	const char *why;        /* what is known about it; NULL: nothing */
+	double at_x[TABLES_XS]; /* published, by what is swept; 0: as above */
+	bool faster;            /* no number was published, but that it is faster */
+};
+
+/*
+ * `value` is what arms are judged by: of runs that the processor limits, work per CPU second, which a
+ * busy machine does not change; of those that a window or a rate limits, work per second.
+ */
 struct tables_table {
 	const char *id, *title;
 	const char *words; /* of all its runs; those of the arm come later and win */
@@ -109,13 +122,17 @@ struct tables_experiment {
 
 /* NULL-terminated. */
 extern const struct tables_experiment *const tables_all[];
-extern const struct tables_experiment tables_s0;
+extern const struct tables_experiment tables_s0, tables_s1, tables_s2, tables_s3, tables_s4,
+	tables_together;
 
 /* ---- one run ---- */
+
+#define TABLES_ONE 16384
 
 struct tables_run {
 	const char *words[3]; /* "key=value,..."; later ones win; NULL: none */
 	nsec_t time, warm;
+	uint64_t count; /* not 0: no time, but so many bytes, or a TABLES_ONE-th of it in packets */
 	const char *cwd, *net;
 };
 /* 0 or -errno, said. A run that brings nothing in its time is an error. */
@@ -148,7 +165,8 @@ struct tables_progress {
 struct tables_config {
 	bool quick;
 	unsigned pairs;
-	nsec_t time; /* of a run; 0: as the form says */
+	nsec_t time;    /* of a run; 0: as the form says */
+	uint64_t count; /* quick: of a run; 0: as the form says */
 	const char *peer, *cwd, *net;
 	const char *const *only; /* names of experiments, NULL-terminated; none: all */
 	FILE *out;               /* tables as text; NULL: none */

@@ -11,6 +11,7 @@
 #include "app/bench_flows.h"
 #include "app/bench_run.h"
 #include "app/tables.h"
+#include "port/copying.h"
 
 #define PAIRS_MAX 48
 #define TEXT_MAX  1024
@@ -33,7 +34,7 @@ struct setup {
 	struct bench_flows_config flows;
 	struct bench_config gen;
 	char knobs[TEXT_MAX]; /* of the drivers */
-	char impair[200];
+	char impair[200], port[200];
 };
 
 const char *tables_metric_name(enum tables_metric m)
@@ -110,6 +111,13 @@ static bool set_test(struct setup *s, const char *v)
 	return false;
 }
 
+/* One of two words: false, true. */
+static bool one_of(bool *flag, const char *v, const char *no, const char *yes)
+{
+	*flag = !strcmp(v, yes);
+	return *flag || !strcmp(v, no);
+}
+
 static bool set_message(struct setup *s, const char *v)
 {
 	s->flows.flow.message = (uint32_t)strtoul(v, NULL, 10);
@@ -160,6 +168,30 @@ static bool set_rmem_max(struct setup *s, const char *v)
 	return s->flows.tcp.rcvbuf_max > 0;
 }
 
+static bool set_send(struct setup *s, const char *v)
+{
+	bool zero;
+
+	if (!one_of(&zero, v, "copy", "zero"))
+		return false;
+	s->flows.flow.zero = zero ? 4096 : 0; /* page by page, as the kernel's is */
+	return true;
+}
+
+static bool set_copy(struct setup *s, const char *v)
+{
+	/* "on+order=1+pages=2015": words of the sender's port */
+	size_t at = strlen(s->port);
+
+	if (*v == 'n') /* none */
+		return true;
+	at += (size_t)snprintf(s->port + at, sizeof(s->port) - at, ",copy=%s", v);
+	for (char *c = s->port; *c; c++)
+		if (*c == '+')
+			*c = ',';
+	return at < sizeof(s->port);
+}
+
 static bool set_sndbuf(struct setup *s, const char *v)
 {
 	s->flows.flow.sndbuf = atoi(v);
@@ -170,13 +202,6 @@ static bool set_sndbuf(struct setup *s, const char *v)
 static bool set_impair(struct setup *s, const char *v)
 {
 	return snprintf(s->impair, sizeof(s->impair), "%s", v) < (int)sizeof(s->impair);
-}
-
-/* One of two words: false, true. */
-static bool one_of(bool *flag, const char *v, const char *no, const char *yes)
-{
-	*flag = !strcmp(v, yes);
-	return *flag || !strcmp(v, no);
 }
 
 static bool set_push_at(struct setup *s, const char *v)
@@ -205,6 +230,16 @@ static bool set_tso(struct setup *s, const char *v)
 	return one_of(&s->flows.tcp.no_tso, v, "on", "off");
 }
 
+static bool set_tsq(struct setup *s, const char *v)
+{
+	return one_of(&s->flows.tcp.no_tsq, v, "on", "off");
+}
+
+static bool set_pacing(struct setup *s, const char *v)
+{
+	return one_of(&s->flows.tcp.no_pacing, v, "on", "off");
+}
+
 static bool set_window(struct setup *s, const char *v)
 {
 	return one_of(&s->flows.tcp.win_2013, v, "modern", "2013");
@@ -224,12 +259,16 @@ static const struct {
 	{"rmem", set_rmem},
 	{"rmem_max", set_rmem_max},
 	{"sndbuf", set_sndbuf},
+	{"send", set_send},
+	{"copy", set_copy},
 	{"impair", set_impair},
 	{"push_at", set_push_at},
 	{"frag_chunk", set_frag_chunk},
 	{"autocork", set_autocork},
 	{"autosize", set_autosize},
 	{"tso", set_tso},
+	{"tsq", set_tsq},
+	{"pacing", set_pacing},
 	{"rcv_win_model", set_window},
 };
 
@@ -245,18 +284,34 @@ static bool apply(struct setup *s, const struct pair *p)
 	       (int)(sizeof(s->knobs) - at);
 }
 
+/* As much for all sessions together. */
+static void setup_count(struct setup *s, uint64_t count)
+{
+	const enum flow_kind k = s->flows.flow.kind;
+	uint64_t each = count / s->flows.flow.sessions;
+
+	if (k != FLOW_SINK && k != FLOW_SOURCE)
+		each = each / TABLES_ONE + 1;
+	else
+		s->flows.warm_bytes = count / 2; /* slow start */
+	s->flows.flow.bytes = each;
+	s->gen.packets = count / TABLES_ONE + 1;
+}
+
 static int setup(struct setup *s, const struct tables_run *run, struct err *err)
 {
 	*s = (struct setup){.flows = {.cwd = run->cwd,
 				    .net = run->net,
 				    .impair = s->impair,
 				    .knobs = s->knobs,
+				    .port = s->port,
 				    .mtu = 1500,
 				    .time = run->time,
 				    .warm = run->warm},
 		.gen = {.cwd = run->cwd,
 			.net = run->net,
 			.knobs = s->knobs,
+			.port = s->port,
 			.size = 64,
 			.mtu = 1500,
 			.time = run->time,
@@ -270,6 +325,10 @@ static int setup(struct setup *s, const struct tables_run *run, struct err *err)
 		.train = 1,
 		.server = {.port = BENCH_PORT}};
 	ip_addr_parse_text("10.99.0.2", &s->flows.flow.server.ip);
+	if (run->count) {
+		s->flows.time = s->gen.time = 3600 * NSEC_PER_SEC;
+		s->flows.warm = s->gen.warm = 0;
+	}
 	words_add(&s->words, "ring=256,memory=64M");
 	for (unsigned i = 0; i < sizeof(run->words) / sizeof(*run->words); i++)
 		if (run->words[i] && !words_add(&s->words, run->words[i]))
@@ -278,6 +337,8 @@ static int setup(struct setup *s, const struct tables_run *run, struct err *err)
 		if (!apply(s, &s->words.pair[i]))
 			return err_set(err, EINVAL, "tables: %s=%.100s", s->words.pair[i].key,
 				s->words.pair[i].value);
+	if (run->count)
+		setup_count(s, run->count);
 	return 0;
 }
 
@@ -311,12 +372,32 @@ static void sender_numbers(double *v, const struct vdrv_counters *n)
 	v[TABLES_KICKS] = per(n->kicks, n->tx_packets);
 }
 
+/* What the copy in front of the sender's port did. */
+static void copy_numbers(double *v, struct net *net)
+{
+	const struct net_port *p = TAILQ_FIRST(&net->ports);
+	struct tap_copied n;
+	uint64_t chunks = 0;
+
+	if (!p || !p->copying)
+		return;
+	copying_count(p->copying, &n);
+	for (unsigned i = 0; i < CHUNK_ORDERS; i++)
+		chunks += n.fragments[i];
+	v[TABLES_COPY_CHUNKS] = per(chunks, n.packets);
+	v[TABLES_COPY_LONG] = n.packets > n.linear ? per(chunks, n.packets - n.linear) : 0;
+	v[TABLES_COPY_FALLBACKS] = (double)n.fallbacks;
+	v[TABLES_COPY_FAILURES] = (double)n.failures;
+	v[TABLES_COPY_LOCKED] = (double)n.locked;
+}
+
 static void rates(struct tables_result *r, double bytes, double packets, double cpu)
 {
 	r->v[TABLES_MBIT] = bytes * 8 / r->seconds / 1e6;
 	r->v[TABLES_CPU] = cpu;
-	r->v[TABLES_PER_CPU] = bytes * 8 / cpu / 1e6;
+	r->v[TABLES_MBIT_CPU] = bytes * 8 / cpu / 1e6;
 	r->v[TABLES_PPS] = packets / r->seconds;
+	r->v[TABLES_PPS_CPU] = packets / cpu;
 	r->v[TABLES_NS] = cpu * 1e9 / packets;
 }
 
@@ -340,6 +421,7 @@ static void flow_numbers(const struct bench_flows *b, struct tables_result *r)
 		const uint64_t n = b->client.side->exchanges - b->warm_exchanges;
 
 		r->v[TABLES_TRANS] = (double)n / r->seconds;
+		r->v[TABLES_TRANS_CPU] = (double)n / b->cpu;
 		r->v[TABLES_LATENCY] = bench_hist_at(&b->client.side->hist, 0.5) / 1e3;
 	}
 	if (k == FLOW_UDP)
@@ -363,8 +445,10 @@ static int run_flows(const struct setup *s, struct tables_result *r, struct err 
 	if (rc)
 		goto free_bench;
 	rc = bench_flows_run(b, NULL, NULL, err);
-	if (!rc)
+	if (!rc) {
 		flow_numbers(b, r);
+		copy_numbers(r->v, &b->net);
+	}
 	bench_flows_fini(b);
 free_bench:
 	free(b);
@@ -389,6 +473,7 @@ static int run_gen(const struct setup *s, struct tables_result *r, struct err *e
 		sender_numbers(r->v, &b->tx.count.drv);
 		rates(r, (double)b->rx.bytes, (double)b->rx.packets, b->cpu);
 		r->v[TABLES_LOST] = (double)(b->tx.packets - b->rx.packets);
+		copy_numbers(r->v, &b->net);
 	}
 	bench_fini(b);
 free_bench:

@@ -109,6 +109,13 @@ const char *tables_verdict(const struct tables_row *row, const struct tables_rat
 		return counted ? "counters hold" : "not judged";
 	if (row->null)
 		return judge_null(r, why, size);
+	if (row->faster) {
+		if (r->low > 1)
+			return "reproduced";
+		snprintf(why, size,
+			r->median > 1 ? "the interval reaches over 1" : "it goes the other way");
+		return "not reproduced";
+	}
 	if (row->published == 0)
 		return counted ? "counters hold" : "not judged";
 	return judge(row, r, why, size);

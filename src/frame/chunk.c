@@ -161,11 +161,14 @@ int chunk_pool_init(struct chunk_pool *p, size_t bytes, struct err *err)
 	return 0;
 }
 
+static void store_fini(struct chunk_pool *);
+
 void chunk_pool_fini(struct chunk_pool *p)
 {
 	assert(!p->live);
 	if (!p->len)
 		return;
+	store_fini(p);
 	if (p->base)
 		munmap(p->base, p->len);
 	close(p->fd);
@@ -295,6 +298,105 @@ void chunk_pool_mend(struct chunk_pool *p)
 
 /* ---- chunks ---- */
 
+static void store_lock(struct chunk_store *s)
+{
+	while (atomic_flag_test_and_set_explicit(&s->lock, memory_order_acquire))
+		;
+	s->locked++;
+}
+
+static void store_unlock(struct chunk_store *s)
+{
+	atomic_flag_clear_explicit(&s->lock, memory_order_release);
+}
+
+static void store_fill(struct chunk_pool *p, unsigned order)
+{
+	struct chunk_store *s = p->store;
+	uint32_t page;
+
+	store_lock(s);
+	while (s->of[order].n < CHUNK_STORE / 2 && (page = take(p, order)) != NONE) {
+		p->meta[page].state = CHUNK_STORED;
+		p->meta[page].order = (uint8_t)order;
+		p->meta[page].refs = 0;
+		s->of[order].page[s->of[order].n++] = page;
+	}
+	store_unlock(s);
+}
+
+static uint32_t store_take(struct chunk_pool *p, unsigned order)
+{
+	struct chunk_store *s = p->store;
+	uint32_t page;
+
+	if (order >= s->orders) {
+		store_lock(s);
+		page = take(p, order);
+		store_unlock(s);
+		return page;
+	}
+	if (!s->of[order].n)
+		store_fill(p, order);
+	return s->of[order].n ? s->of[order].page[--s->of[order].n] : NONE;
+}
+
+/* Those that have lain longest go back to the lists. */
+static void store_drain(struct chunk_pool *p, unsigned order, unsigned n)
+{
+	struct chunk_store *s = p->store;
+
+	store_lock(s);
+	for (unsigned i = 0; i < n; i++)
+		give_back(p, s->of[order].page[i], order);
+	store_unlock(s);
+	s->of[order].n -= n;
+	memmove(s->of[order].page, s->of[order].page + n, s->of[order].n * sizeof(uint32_t));
+}
+
+static void store_give(struct chunk_pool *p, uint32_t page, unsigned order)
+{
+	struct chunk_store *s = p->store;
+
+	if (order >= s->orders) {
+		store_lock(s);
+		give_back(p, page, order);
+		store_unlock(s);
+		return;
+	}
+	if (s->of[order].n == CHUNK_STORE)
+		store_drain(p, order, CHUNK_STORE / 2);
+	p->meta[page].state = CHUNK_STORED;
+	s->of[order].page[s->of[order].n++] = page;
+}
+
+static void store_fini(struct chunk_pool *p)
+{
+	for (unsigned o = 0; p->store && o < CHUNK_ORDERS; o++)
+		store_drain(p, o, p->store->of[o].n);
+	free(p->store);
+	p->store = NULL;
+}
+
+int chunk_pool_pages(struct chunk_pool *p, enum chunk_pages pages, struct err *err)
+{
+	assert(!p->live);
+	store_fini(p);
+	if (pages == CHUNK_PAGES_PLAIN)
+		return 0;
+	p->store = calloc(1, sizeof(*p->store));
+	if (!p->store)
+		return err_set(err, ENOMEM, "packet memory: no memory for a store of pages");
+	atomic_flag_clear(&p->store->lock);
+	p->store->orders = pages == CHUNK_PAGES_2015 ? 1 : 4;
+	return 0;
+}
+
+static uint32_t take_any(struct chunk_pool *p, unsigned order)
+{
+	return p->store ? store_take(p, order) : take(p, order);
+}
+
 static bool refused(struct chunk_pool *p, unsigned order)
 {
 	return p->refuse_permille && (order || p->refuse_all) &&
@@ -305,7 +407,7 @@ struct chunk *chunk_get(struct chunk_pool *p, unsigned order)
 {
 	assert(order < CHUNK_ORDERS);
 	for (;;) {
-		const uint32_t page = refused(p, order) ? NONE : take(p, order);
+		const uint32_t page = refused(p, order) ? NONE : take_any(p, order);
 
 		if (page != NONE) {
 			struct chunk *c = &p->meta[page];
@@ -339,7 +441,10 @@ void chunk_put(struct chunk_pool *p, struct chunk *c)
 		p->returned = (uint32_t)(c - p->meta);
 		return;
 	}
-	give_back(p, (uint32_t)(c - p->meta), c->order);
+	if (p->store)
+		store_give(p, (uint32_t)(c - p->meta), c->order);
+	else
+		give_back(p, (uint32_t)(c - p->meta), c->order);
 }
 
 /* The record of the chunk, free or out, that page belongs to. */
@@ -382,14 +487,15 @@ static const char *check_chunk(const struct chunk_pool *p, uint32_t page)
 	const struct chunk *c = &p->meta[page];
 	const uint32_t n = 1u << c->order, end = pages_of(p) - p->reserved;
 
-	if (c->state != CHUNK_FREE && c->state != CHUNK_RETURNED && !is_out(c))
+	if (c->state != CHUNK_FREE && c->state != CHUNK_RETURNED && c->state != CHUNK_STORED &&
+		!is_out(c))
 		return "a page belongs to no chunk";
 	if (c->order > TOP || page % n || n > end - page)
 		return "a chunk's order does not fit its place";
 	for (uint32_t i = 1; i < n; i++)
 		if (c[i].state != CHUNK_INNER)
 			return "two chunks overlap";
-	if (c->state == CHUNK_RETURNED)
+	if (c->state == CHUNK_RETURNED || c->state == CHUNK_STORED)
 		return c->refs ? "a chunk that came back has a reference" : NULL;
 	if (is_out(c))
 		return c->refs ? NULL : "a chunk is out without a reference";

@@ -21,6 +21,7 @@
 #ifndef FRAME_CHUNK_H
 #define FRAME_CHUNK_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -39,6 +40,7 @@ enum chunk_state {
 	CHUNK_PRIVATE,  /* out, and the memory is not in the memfd: no device sees it */
 	CHUNK_RETURNED, /* was private; free once its memory is shared again */
 	CHUNK_RESERVED,
+	CHUNK_STORED, /* in a store: neither out nor on a free list */
 };
 
 struct chunk {
@@ -46,6 +48,24 @@ struct chunk {
 	uint8_t order;
 	uint8_t state;       /* enum chunk_state; the pool's */
 	uint32_t next, prev; /* free list, page numbers; the pool's */
+};
+
+/*
+ * Where chunks come from, for experiments (S3): the lists above alone; or behind a lock, with a store
+ * of single pages that needs none, as in Linux of 2015; or with stores of orders 0 to 3, as since 2021.
+ */
+enum chunk_pages { CHUNK_PAGES_PLAIN, CHUNK_PAGES_2015, CHUNK_PAGES_2021 };
+
+#define CHUNK_STORE 32 /* chunks of an order in a store; half of them are moved at a time */
+
+struct chunk_store {
+	unsigned orders;  /* 0 .. orders - 1 are stored */
+	atomic_flag lock; /* of the lists: nobody else wants it, but it costs what it costs */
+	struct {
+		unsigned n;
+		uint32_t page[CHUNK_STORE];
+	} of[CHUNK_ORDERS];
+	uint64_t locked; /* times */
 };
 
 struct chunk_pool {
@@ -62,6 +82,7 @@ struct chunk_pool {
 	unsigned refuse_permille;
 	bool refuse_all;
 	struct rand rand;
+	struct chunk_store *store; /* NULL: CHUNK_PAGES_PLAIN */
 	/* counters */
 	uint64_t got[CHUNK_ORDERS]; /* chunks handed out, by order */
 	uint64_t fallbacks;         /* an order was not to be had and a lower one was tried */
@@ -75,6 +96,9 @@ static inline uint32_t chunk_pool_live(const struct chunk_pool *p)
 {
 	return p->live;
 }
+
+/* Set-up only, before the first chunk is taken. 0 or -ENOMEM. */
+int chunk_pool_pages(struct chunk_pool *, enum chunk_pages, struct err *);
 
 /*
  * Set-up only, before the first chunk is taken: `bytes` from the end of the pool, in one piece,

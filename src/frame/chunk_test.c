@@ -622,6 +622,66 @@ static void no_memory_leaves_the_allocator_usable(void **state)
 	pool_close(&p);
 }
 
+/* What is stored is neither lost nor given twice, and is on the lists again in the end. */
+static void stores_keep_what_they_are_given(void **state)
+{
+	(void)state;
+	for (enum chunk_pages pages = CHUNK_PAGES_2015; pages <= CHUNK_PAGES_2021; pages++) {
+		struct chunk_pool p;
+		struct chunk *out[PAGES];
+		unsigned n = 0;
+		struct err err;
+
+		pool_open(&p, PAGES * CHUNK_PAGE);
+		assert_int_equal(chunk_pool_pages(&p, pages, &err), 0);
+		for (unsigned i = 0; i < 20000; i++) {
+			if (n < PAGES && draw(2)) {
+				struct chunk *c = chunk_get(&p, draw(CHUNK_ORDERS));
+
+				if (!c)
+					continue;
+				for (unsigned k = 0; k < n; k++)
+					assert_true(out[k] + (1u << out[k]->order) <= c ||
+						    c + (1u << c->order) <= out[k]);
+				out[n++] = c;
+			} else if (n) {
+				const unsigned k = draw(n);
+
+				chunk_put(&p, out[k]);
+				out[k] = out[--n];
+			}
+			if (i % 512 == 0)
+				assert_null(chunk_pool_check(&p));
+		}
+		while (n)
+			chunk_put(&p, out[--n]);
+		assert_null(chunk_pool_check(&p));
+		assert_int_equal(chunk_pool_pages(&p, CHUNK_PAGES_PLAIN, &err), 0);
+		pool_close(&p);
+	}
+}
+
+/* 2015: a page needs no lock but now and then, 8 KiB do each time; 2021: neither does. */
+static void a_store_spares_the_lock(void **state)
+{
+	static const uint64_t most[][2] = {{0, 0}, {1, 200}, {1, 1}};
+
+	(void)state;
+	for (enum chunk_pages pages = CHUNK_PAGES_2015; pages <= CHUNK_PAGES_2021; pages++)
+		for (unsigned order = 0; order < 2; order++) {
+			struct chunk_pool p;
+			struct err err;
+
+			pool_open(&p, PAGES * CHUNK_PAGE);
+			assert_int_equal(chunk_pool_pages(&p, pages, &err), 0);
+			for (unsigned i = 0; i < 100; i++)
+				chunk_put(&p, chunk_get(&p, order));
+			assert_int_equal(p.store->locked, most[pages][order]);
+			assert_int_equal(chunk_pool_pages(&p, CHUNK_PAGES_PLAIN, &err), 0);
+			pool_close(&p);
+		}
+}
+
 int main(void)
 {
 	const char *given = getenv("SEED");
@@ -642,6 +702,8 @@ int main(void)
 		cmocka_unit_test(trap_T7_a_chunk_may_be_one_page),
 		cmocka_unit_test(a_chunk_that_came_back_is_used_again),
 		cmocka_unit_test(no_memory_leaves_the_allocator_usable),
+		cmocka_unit_test(stores_keep_what_they_are_given),
+		cmocka_unit_test(a_store_spares_the_lock),
 	};
 
 	seed = given ? strtoull(given, NULL, 0) : (uint64_t)time(NULL);

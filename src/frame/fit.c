@@ -351,6 +351,7 @@ static bool cut_one(const struct cut *c, struct fit *fit, struct place *at, unsi
 	seg->head = head;
 	seg->head_len = c->h.payload;
 	seg->backing = c->backing;
+	seg->charge = 0;
 	seg->drop = DROP_NONE;
 	memcpy(head, c->hdr, c->h.payload);
 	put_ip(c, head + c->h.l3, k, len);

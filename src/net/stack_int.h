@@ -107,8 +107,10 @@ uint16_t frame_sum(const struct frame *, uint32_t from, uint32_t len, const stru
 /* stack_out.c */
 /* A packet with room for all headers before `len` bytes at p->head; NULL: counted. */
 struct pkt *stack_pkt(struct stack *, const struct ip_addr *dst, uint32_t len);
+/* The same with room for a driver's header, whether it asked for it or not: of TCP. */
+struct pkt *stack_pkt_roomy(struct stack *, const struct ip_addr *dst, uint32_t len);
 /*
- * Likewise with `hlen` bytes at p->head and `len` bytes behind them, wherever they are: in
+ * As stack_pkt, with `hlen` bytes at p->head and `len` bytes behind them, wherever they are: in
  * to[0 .. *nto), at most PKT_FRAGS pieces.
  */
 struct pkt *stack_pkt_long(struct stack *, const struct ip_addr *dst, uint32_t hlen, uint32_t len,

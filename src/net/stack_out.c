@@ -13,22 +13,40 @@
 #include "wire/eth.h"
 
 #define HOPS       64
-#define SEND_ORDER 3 /* of chunks for what does not fit a page */
+#define ROOMY      80 /* Ethernet, IPv6 and any driver's header, and they are aligned */
+#define SEND_ORDER 3  /* of chunks for what does not fit a page */
 
+/*
+ * For the link: Ethernet and what the driver asked for, so that the IP header is aligned. If it asked
+ * for nothing, two bytes are left before Ethernet: no room for its header, which shows what that is
+ * worth (S2).
+ */
 uint32_t stack_room(const struct stack *st, bool ip4)
 {
-	const uint32_t room = (uint32_t)st->conf.headroom + ETH_HLEN + (ip4 ? IP4_HLEN : IP6_HLEN);
+	const uint32_t link = ((ETH_HLEN + (uint32_t)st->conf.headroom) & ~15u) + 16;
 
-	return (room + 15) & ~15u;
+	return link + (ip4 ? IP4_HLEN : IP6_HLEN);
 }
 
-struct pkt *stack_pkt(struct stack *st, const struct ip_addr *dst, uint32_t len)
+static struct pkt *pkt_with_room(struct stack *st, uint32_t room, uint32_t len)
 {
-	struct pkt *p = pkt_new(st->pkts, stack_room(st, ip_addr_is4(dst)), len);
+	struct pkt *p = pkt_new(st->pkts, room, len);
 
 	if (!p)
 		st->stat.out_no_memory++;
 	return p;
+}
+
+struct pkt *stack_pkt(struct stack *st, const struct ip_addr *dst, uint32_t len)
+{
+	return pkt_with_room(st, stack_room(st, ip_addr_is4(dst)), len);
+}
+
+struct pkt *stack_pkt_roomy(struct stack *st, const struct ip_addr *dst, uint32_t len)
+{
+	const uint32_t room = stack_room(st, ip_addr_is4(dst));
+
+	return pkt_with_room(st, room < ROOMY ? ROOMY : room, len);
 }
 
 struct pkt *stack_pkt_long(struct stack *st, const struct ip_addr *dst, uint32_t hlen, uint32_t len,

@@ -110,7 +110,7 @@ static void put_offload(struct pkt *p, const struct tcp_out *o)
 static struct pkt *make_short(struct stack *st, const struct tcp_out *o)
 {
 	const uint32_t hlen = TCP_HLEN + (uint32_t)o->opt_len;
-	struct pkt *p = stack_pkt(st, &o->tuple.raddr, hlen + o->len);
+	struct pkt *p = stack_pkt_roomy(st, &o->tuple.raddr, hlen + o->len);
 	uint8_t *to = p ? p->head + hlen : NULL;
 
 	for (unsigned i = 0; p && i < o->nfrag; i++) {
@@ -123,7 +123,7 @@ static struct pkt *make_short(struct stack *st, const struct tcp_out *o)
 
 static struct pkt *make_long(struct stack *st, const struct tcp_out *o)
 {
-	struct pkt *p = stack_pkt(st, &o->tuple.raddr, TCP_HLEN + (uint32_t)o->opt_len);
+	struct pkt *p = stack_pkt_roomy(st, &o->tuple.raddr, TCP_HLEN + (uint32_t)o->opt_len);
 
 	for (unsigned i = 0; i < o->nfrag; i++) {
 		const struct pkt_frag *g = &o->frag[i];

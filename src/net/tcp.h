@@ -46,6 +46,7 @@ struct tcp_conf {
 	uint32_t frag_chunk; /* 4096 or 32768: where send bytes are copied to; 0: 32768 */
 	bool no_autocork, no_autosize, no_tso;
 	bool no_pacing, no_hystart, no_frto;
+	bool no_tsq;   /* no limit of what lies below, in the driver (before 2012) */
 	bool win_2013; /* receive window model: half of the free buffer is payload */
 	bool always_cookies, no_cookies; /* default: cookies when the SYN queue is full */
 	nsec_t delack;                   /* 0: 40 ms */

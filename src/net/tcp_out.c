@@ -360,7 +360,7 @@ static bool small_queue_full(struct tcp *t, uint32_t unit)
 		limit = 2ull * unit;
 	if (limit > 1 << 20)
 		limit = 1 << 20;
-	if (out <= limit || t->snd_nxt - t->snd_una <= unit)
+	if (out <= limit || t->snd_nxt - t->snd_una <= unit || t->host->conf.no_tsq)
 		return false;
 	if (!t->throttled)
 		t->host->c.tsq_throttled++;

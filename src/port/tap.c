@@ -117,6 +117,7 @@ static struct frame *burst_add(struct burst *b, uint32_t head_len, unsigned ntai
 	f->ntail = (uint16_t)ntail;
 	f->off = *off;
 	f->backing = NULL;
+	f->charge = 0;
 	f->drop = len_verdict(head_len + tail_len);
 	b->niov += ntail;
 	b->bytes += head_len + tail_len;
@@ -551,7 +552,7 @@ int tap_open(struct port **out, const char *name, const struct tap_config *cfg, 
 	if (!t)
 		return err_set(err, ENOMEM, "%s: out of memory", name);
 	if (t->copy)
-		rc = tap_copy_init(t->copy, cfg->order, err);
+		rc = tap_copy_init(t->copy, &cfg->copying, err);
 	if (rc) {
 		tap_release(t);
 		return rc;

@@ -20,6 +20,13 @@
 /* How macvtaps of one interface reach each other; passthru: the only one, and it gets every frame. */
 enum macvtap_mode { MACVTAP_BRIDGE, MACVTAP_VEPA, MACVTAP_PRIVATE, MACVTAP_PASSTHRU };
 
+struct tap_copy_config {
+	uint32_t order;         /* packets lie in chunks of up to 4096 << order bytes */
+	enum chunk_pages pages; /* where those come from */
+	uint32_t refuse;        /* fault injection: orders above 0, so often of 1000 */
+	bool linear_hint0;      /* the rule before 2023: linear if nobody says where headers end */
+};
+
 struct tap_config {
 	const char *ifname; /* 1 .. 15 bytes; created if it is not there. macvtap: NULL */
 	const char *lower;  /* a macvtap on this interface, new and gone at close; NULL: a tap */
@@ -34,8 +41,8 @@ struct tap_config {
 	int fd;      /* > 0: a tap opened before, closed when it has become the port's; 0: none */
 	uint32_t vnet_hdr; /* 10, 12 or 20; 0: TAP_HDR_LEN */
 	uint32_t queues;   /* of the interface; 0: 1 */
-	bool copy; /* keep what is read in own packets, as tun keeps what it is given (S3) ... */
-	uint32_t order; /* ... in chunks of up to 4096 << order bytes */
+	bool copy; /* keep what is read in own packets, as tun keeps what it is given (S3) */
+	struct tap_copy_config copying;
 };
 
 /* copy: what became of the frames read. */
@@ -45,6 +52,7 @@ struct tap_copied {
 	uint64_t fragments[CHUNK_ORDERS]; /* chunks of the others, by order */
 	uint64_t fallbacks;               /* an order was not to be had */
 	uint64_t failures;                /* no memory: the frame was dropped */
+	uint64_t locked; /* times that the lock before the lists of chunks was taken */
 };
 
 struct tap_wire {

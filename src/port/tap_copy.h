@@ -19,8 +19,8 @@ struct tap_copy {
 	struct tap_copied count;
 };
 
-/* `order` 0 .. CHUNK_ORDERS - 1. 0, or -errno with the reason. */
-int tap_copy_init(struct tap_copy *, unsigned order, struct err *);
+/* 0, or -errno with the reason. */
+int tap_copy_init(struct tap_copy *, const struct tap_copy_config *, struct err *);
 void tap_copy_fini(struct tap_copy *); /* every packet has come back */
 
 /*
@@ -29,6 +29,9 @@ void tap_copy_fini(struct tap_copy *); /* every packet has come back */
  * and is to be dropped.
  */
 struct pkt *tap_copy_frame(struct tap_copy *, struct burst *, unsigned i);
+/* Likewise a frame by itself, whose new tail lies in iov[0 .. niov). */
+struct pkt *tap_copy_one(
+	struct tap_copy *, struct frame *, struct frame_head *, struct iovec *iov, unsigned niov);
 void tap_copy_count(const struct tap_copy *, struct tap_copied *);
 
 #endif

@@ -73,7 +73,9 @@ static void chunks_are_as_predicted(void **state)
 		struct tap_copy c;
 		struct pkt *p;
 
-		assert_int_equal(tap_copy_init(&c, rows[i].order, &err), 0);
+		assert_int_equal(
+			tap_copy_init(&c, &(struct tap_copy_config){.order = rows[i].order}, &err),
+			0);
 		lend(len, 54);
 		p = tap_copy_frame(&c, &burst, 0);
 		assert_non_null(p);
@@ -99,7 +101,7 @@ static void below_a_page_needs_none(void **state)
 	struct err err;
 
 	(void)state;
-	assert_int_equal(tap_copy_init(&c, 3, &err), 0);
+	assert_int_equal(tap_copy_init(&c, &(struct tap_copy_config){.order = 3}, &err), 0);
 	for (unsigned i = 0; i < sizeof(lens) / sizeof(lens[0]); i++) {
 		struct pkt *p;
 
@@ -123,7 +125,7 @@ static void refused_orders_are_counted_and_change_nothing(void **state)
 	struct err err;
 
 	(void)state;
-	assert_int_equal(tap_copy_init(&c, 3, &err), 0);
+	assert_int_equal(tap_copy_init(&c, &(struct tap_copy_config){.order = 3}, &err), 0);
 	lend(60, 0); /* the heads have their chunk */
 	pkt_free(tap_copy_frame(&c, &burst, 0));
 	c.chunks.refuse_permille = 1000;
@@ -150,7 +152,8 @@ static void refused_orders_are_counted_and_change_nothing(void **state)
 
 static int setup_copy(void **state)
 {
-	return setup_config(state, (struct tap_config){.copy = true, .order = 1, .vnet_hdr = 20});
+	return setup_config(
+		state, (struct tap_config){.copy = true, .copying.order = 1, .vnet_hdr = 20});
 }
 
 /* Some come again and again before they are settled: the same bytes, and no chunk is left. */

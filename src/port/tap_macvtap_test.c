@@ -373,7 +373,7 @@ static void mistakes_are_told(void **state)
 	refuse(fx, &cfg, EINVAL, "vnet_hdr=11", "10, 12 or 20");
 	cfg.vnet_hdr = 0;
 	cfg.copy = true;
-	cfg.order = CHUNK_ORDERS;
+	cfg.copying.order = CHUNK_ORDERS;
 	refuse(fx, &cfg, ERANGE, "order=5", "4");
 	cfg = config();
 	open_good(fx, &cfg);

@@ -65,9 +65,9 @@ static int config_check(const struct tap_config *cfg, struct err *err)
 	if (cfg->vnet_hdr && cfg->vnet_hdr != 10 && cfg->vnet_hdr != 12 && cfg->vnet_hdr != 20)
 		return err_set(
 			err, EINVAL, "%s: vnet_hdr=%u is not 10, 12 or 20", who, cfg->vnet_hdr);
-	if (cfg->order >= CHUNK_ORDERS)
-		return err_set(err, ERANGE, "%s: order=%u is not between 0 and %d", who, cfg->order,
-			CHUNK_ORDERS - 1);
+	if (cfg->copying.order >= CHUNK_ORDERS)
+		return err_set(err, ERANGE, "%s: order=%u is not between 0 and %d", who,
+			cfg->copying.order, CHUNK_ORDERS - 1);
 
 	if (cfg->queues > TAP_QUEUES)
 		return err_set(err, ERANGE, "%s: queues=%u is not between 1 and %d", who,

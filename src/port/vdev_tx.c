@@ -99,6 +99,7 @@ static const char *tx_lend_any(
 		f->ntail = (uint16_t)(c->iov + c->nr - p);
 	}
 	f->backing = NULL;
+	f->charge = 0;
 	f->drop = DROP_NONE;
 	if (unlikely(len - ETH_HLEN > FRAME_MAX - ETH_HLEN)) /* both ends with one comparison */
 		f->drop = len < ETH_HLEN ? DROP_SHORT : DROP_TOO_LONG;

@@ -43,6 +43,7 @@ struct vdrv_config {
 	enum vq_indirect indirect; /* default auto */
 	unsigned order;            /* of kept packets' chunks; default 3 */
 	unsigned rx_order;         /* of the receive allocator's; default 3 */
+	uint16_t charge; /* for analysis: what a receive buffer is charged; 0: its capacity */
 };
 
 void vdrv_config_init(struct vdrv_config *); /* the defaults */

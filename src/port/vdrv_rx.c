@@ -77,6 +77,12 @@ static struct pkt *rx_fail(struct vdrv *v, struct pkt *p, unsigned left, uint64_
 
 /* packets */
 
+/* What a buffer costs whoever holds the packet. */
+static inline uint32_t charge(const struct vdrv *v, uint32_t cap)
+{
+	return likely(!v->config.charge) ? cap : v->config.charge;
+}
+
 static inline void rx_count(struct vdrv *v, uint32_t len, unsigned bufs)
 {
 	v->n.rx_packets++;
@@ -132,7 +138,7 @@ static struct pkt *rx_append(struct vdrv *v, struct pkt *p, unsigned left)
 		return rx_fail(v, p, left, wrong);
 	}
 	v->n.rx_not_full += left && u.written < u.cap;
-	if (unlikely(!pkt_add(p, u.chunk, u.data, u.written, u.cap, v->config.coalesce)))
+	if (unlikely(!pkt_add(p, u.chunk, u.data, u.written, charge(v, u.cap), v->config.coalesce)))
 		return rx_fail(v, p, left, &v->n.rx_err_memory);
 	return p;
 }
@@ -167,8 +173,8 @@ static bool rx_first(struct vdrv *v, struct pkt *p, const struct vdrv_used *u)
 	if (v->rx.mode == VDRV_BIG)
 		return rx_add_pages(v, p, u, skip);
 	if (likely(u->written > skip))
-		return pkt_add(
-			p, u->chunk, u->data + skip, u->written - skip, u->cap, v->config.coalesce);
+		return pkt_add(p, u->chunk, u->data + skip, u->written - skip, charge(v, u->cap),
+			v->config.coalesce);
 	vdrv_buf_drop(v, u);
 	return true;
 }
