@@ -19,9 +19,9 @@ import time
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent / "lib"))
 import t as frame                                       # noqa: E402
 from guest import Missing, Nic, UmlGuest, _die_with_parent  # noqa: E402
-from peers import KERNEL, MIB, OFFLOADS, OURS, matrix, pattern, tap_words   # noqa: E402
+from peers import KERNEL, MIB, OFFLOADS, OURS, Relay, matrix, pattern, tap_words   # noqa: E402
 from t import check, equal, need_netns                  # noqa: E402
-from weft import Weft, call, program                    # noqa: E402
+from weft import Weft, call, heard_hash, listen_hash, program, xfer     # noqa: E402
 
 PORT, MAGIC = 5199, 0x57620100                          # src/app/bench_flow.h
 SINK, SOURCE = 1, 2
@@ -176,11 +176,29 @@ def network(t):
         server.close()
 
 
+def guest_listens(t, w, g):
+    """We connect: what we send is what the guest got."""
+    data = pattern(16 * MIB)
+    via = f"virtio-user:{w.socket('h')}"
+    work = frame.workdir("weft-s")
+    with Relay(work, via, "ip=10.99.0.3/24,ip=fd99::3/64,noauto", "host::7104", "stack:10.99.0.9:7000",
+               "host::7106", "stack:[fd99::9]:7000", address="fd99::3", rundir=w.rundir):
+        for version in (4, 6):
+            with t.case(f"IPv{version}: 16 MiB to the guest, where we connect to"):
+                listen_hash(g)
+                with socket.create_connection(("127.0.0.1", 7100 + version), timeout=60) as s:
+                    s.sendall(data)
+                    s.shutdown(socket.SHUT_WR)
+                    receive(s)
+                equal(heard_hash(g), [digest(data), str(len(data))], "hash and length that the guest heard")
+
+
 def guest(t):
-    """The kernel of a guest: what it sends to our echo comes back."""
+    """The kernel of a guest: what it sends to our echo comes back, and it gets what we send."""
     with Weft("vhost-user:h", "vhost-user:g") as w:
-        g = UmlGuest("g", [Nic(w.socket("g"), ip="10.99.0.9/24+fd99::9/64")]).boot().ready()
+        g = UmlGuest("g", [Nic(w.socket("g"), ip="10.99.0.9/24+fd99::9/64")], extra=[xfer()]).boot().ready()
         try:
+            guest_listens(t, w, g)
             with our_server(f"virtio-user:{w.socket('h')}", 1500, w.rundir):
                 for version in (4, 6):
                     with t.case(f"IPv{version}: ping"):
