@@ -331,6 +331,8 @@ bool host_out(struct host *h, struct host_out *out, nsec_t now)
 	if (!tcp_host_out(h->tcp, &t, now))
 		return false;
 	out->tuple = t.tuple;
+	out->flow = t.flow;
+	out->ip_id = out->df = -1;
 	out->gso_size = t.gso_size;
 	out->seg = (struct seg){
 		.flags = t.flags,

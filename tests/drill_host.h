@@ -29,6 +29,8 @@ struct host_out {
 	struct seg seg;
 	uint16_t gso_size; /* 0, or what a super-segment is to be cut by */
 	uint8_t *data;     /* [seg.len] */
+	uint32_t flow;     /* IPv6 flow label */
+	int ip_id, df;     /* of IPv4; -1: no frame was made */
 };
 
 struct host {

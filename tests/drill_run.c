@@ -33,6 +33,13 @@ struct unit {
 };
 TAILQ_HEAD(units, unit);
 
+/* What a segment that went out has beside what a script writes: the last one, and the one before. */
+struct seen {
+	struct tcp_tuple tuple;
+	uint32_t isn, flow, ts;
+	int ip_id, df;
+};
+
 struct run {
 	const struct script *script;
 	const struct run_options *opt;
@@ -44,7 +51,8 @@ struct run {
 	const struct event *blocked; /* a call that has not returned yet */
 	nsec_t blocked_until;
 	int last_fd;
-	bool trouble; /* a failure was told */
+	struct seen out[2], syn[2]; /* syn: of those with SYN only; [0] is the last */
+	bool trouble;               /* a failure was told */
 	char *text;
 };
 
@@ -115,6 +123,51 @@ static void peers_init(struct run *r)
 		};
 }
 
+static void see(struct run *r, const struct host_out *o)
+{
+	struct seen s = {.tuple = o->tuple,
+		.isn = o->seg.seq,
+		.flow = o->flow,
+		.ip_id = o->ip_id,
+		.df = o->df};
+
+	for (unsigned i = 0; i < o->seg.opts.n; i++)
+		if (o->seg.opts.o[i].kind == OPT_TS)
+			s.ts = o->seg.opts.o[i].v[0];
+	r->out[1] = r->out[0];
+	r->out[0] = s;
+	if (!(o->seg.flags & SYN))
+		return;
+	r->syn[1] = r->syn[0];
+	r->syn[0] = s;
+}
+
+/*
+ * out.NAME: of what was sent last. isn_step: from the SYN before to the last one; isn_gap: the same
+ * without its sign; ts_gap, port_gap: of their timestamps and our ports; flow_gap: 0 if the last two segments have one label.
+ */
+static bool seen_value(const struct run *r, const char *name, int64_t *v)
+{
+	const int32_t step = (int32_t)(r->syn[0].isn - r->syn[1].isn);
+	const struct {
+		const char *name;
+		int64_t v;
+	} values[] = {{"isn_step", step}, {"isn_gap", step < 0 ? -(int64_t)step : step},
+		{"ts_gap", labs((long)(int32_t)(r->syn[0].ts - r->syn[1].ts))},
+		{"port", r->syn[0].tuple.lport},
+		{"port_gap", abs(r->syn[0].tuple.lport - r->syn[1].tuple.lport)},
+		{"flow", r->out[0].flow}, {"flow_gap", labs((long)r->out[0].flow - r->out[1].flow)},
+		{"ip_id", r->out[0].ip_id}, {"df", r->out[0].df}};
+
+	for (unsigned i = 0; i < sizeof(values) / sizeof(values[0]); i++) {
+		if (strcmp(name, values[i].name) != 0)
+			continue;
+		*v = values[i].v;
+		return true;
+	}
+	return false;
+}
+
 static void tuple_of(const struct run *r, const struct peer *p, struct tcp_tuple *t)
 {
 	*t = (struct tcp_tuple){r->host.laddr, r->host.raddr, p->lport, p->rport};
@@ -158,6 +211,7 @@ static void pump(struct run *r)
 		if (!host_out(&r->host, &u->out, r->now))
 			break;
 		u->at = r->now;
+		see(r, &u->out);
 		learn(r, &u->out);
 		if (peer_of_tuple(r, &u->out.tuple))
 			u->peer = *peer_of_tuple(r, &u->out.tuple);
@@ -395,7 +449,8 @@ static int ev_check(struct run *r)
 	int64_t v, w = c->value;
 	bool right;
 
-	if (!host_value(&r->host, r->last_fd, c->name, &v))
+	if (!strncmp(c->name, "out.", 4) ? !seen_value(r, c->name + 4, &v)
+					 : !host_value(&r->host, r->last_fd, c->name, &v))
 		return fail(r, "`%s`: no such value here", c->name);
 	if (!strcmp(c->op, "=="))
 		right = v == w;
@@ -487,6 +542,11 @@ static int events_run(struct run *r)
 	return leftovers(r);
 }
 
+static enum host_via via_of(const struct script *s, const struct run_options *opt)
+{
+	return s->frames && opt->via == VIA_ENGINE ? VIA_STACK : opt->via;
+}
+
 int script_run(const struct script *s, const struct run_options *opt, char text[RUN_TEXT])
 {
 	struct run *r = calloc(1, sizeof(*r));
@@ -502,7 +562,7 @@ int script_run(const struct script *s, const struct run_options *opt, char text[
 	TAILQ_INIT(&r->units);
 	peers_init(r);
 	if (!conf_of_script(s, &conf, &err) &&
-		!host_init(&r->host, &conf, s->ip6, opt->via, opt->seed, START, &err)) {
+		!host_init(&r->host, &conf, s->ip6, via_of(s, opt), opt->seed, START, &err)) {
 		e = events_run(r);
 		while ((u = TAILQ_FIRST(&r->units)))
 			unit_done(r, u);

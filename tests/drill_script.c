@@ -40,6 +40,8 @@ static int read_setting(struct reader *r)
 		value = r->p + strlen(r->p);
 	if (!strcmp(r->p, "--ip_version"))
 		s->ip6 = !strcmp(value, "ipv6");
+	else if (!strcmp(r->p, "--frames"))
+		s->frames = true;
 	else if (!strcmp(r->p, "--mtu"))
 		s->mtu = (unsigned)atoi(value);
 	else if (!strcmp(r->p, "--tolerance_usecs"))

@@ -115,6 +115,7 @@ struct event {
 struct script {
 	const char *path;
 	bool ip6;
+	bool frames;              /* --frames: it speaks of IP headers, so a whole host it is */
 	bool variants;            /* has #ifdef: there is more than one right answer */
 	unsigned mtu;             /* 0: not said */
 	nsec_t tolerance;         /* 0: not said */

@@ -309,8 +309,8 @@ static bool tcp_sum_right(
 }
 
 /* Where TCP begins in w->buf and how long it is; NULL: something else, which was seen to. */
-static const uint8_t *find_tcp(
-	struct wire *w, struct host *h, uint32_t len, uint32_t *tcp_len, uint8_t *ecn, nsec_t now)
+static const uint8_t *find_tcp(struct wire *w, struct host *h, uint32_t len, uint32_t *tcp_len,
+	struct host_out *out, nsec_t now)
 {
 	const uint8_t *ip = w->buf + ETH_HLEN;
 	uint16_t type = get_be16(w->buf + 12);
@@ -325,7 +325,9 @@ static const uint8_t *find_tcp(
 		csum_piece(&c, ip, i4.hlen);
 		if (csum_end(&c) || i4.len != len - ETH_HLEN)
 			h->broken = "an IP header with a wrong checksum or length";
-		*ecn = i4.tos & 3;
+		out->seg.ecn = i4.tos & 3;
+		out->ip_id = get_be16(ip + 4);
+		out->df = ip[6] >> 6 & 1;
 		*tcp_len = i4.len - i4.hlen;
 		return ip + i4.hlen;
 	}
@@ -337,7 +339,8 @@ static const uint8_t *find_tcp(
 		return NULL;
 	if (i6.len != len - ETH_HLEN - IP6_HLEN)
 		h->broken = "an IPv6 header with a wrong length";
-	*ecn = i6.tclass & 3;
+	out->seg.ecn = i6.tclass & 3;
+	out->flow = i6.flow;
 	*tcp_len = i6.len;
 	return ip + IP6_HLEN;
 }
@@ -349,13 +352,13 @@ bool wire_out(struct wire *w, struct host *h, struct host_out *out, uint8_t opt[
 	struct tcp_hdr t;
 	struct offload off;
 	uint32_t len, n = 0;
-	uint8_t ecn = 0;
 
+	out->ip_id = out->df = -1;
 	while (!p) {
 		len = next_packet(w, h, &off, now);
 		if (!len)
 			return false;
-		p = find_tcp(w, h, len, &n, &ecn, now);
+		p = find_tcp(w, h, len, &n, out, now);
 	}
 	t = tcp_hdr_parse(p);
 	if (!tcp_sum_right(w, p, n, &off))
@@ -368,7 +371,7 @@ bool wire_out(struct wire *w, struct host *h, struct host_out *out, uint8_t opt[
 		.flags = t.flags,
 		.has_ack = t.flags & ACK,
 		.has_win = true,
-		.ecn = ecn,
+		.ecn = out->seg.ecn,
 		.win = t.wnd,
 		.seq = t.seq,
 		.len = n - t.hlen,

@@ -242,6 +242,7 @@ static json_t *json_knobs(const struct bench_flows *b)
 	set_text(o, "rcv_win_model", t->win_2013 ? "2013" : "modern");
 	set_text(o, "cc", t->cubic ? "cubic" : "newreno");
 	set_num(o, "timewait", (uint64_t)(t->timewait / NSEC_PER_SEC));
+	set_num(o, "timewaits_max", t->timewaits ? t->timewaits : TCP_TIMEWAITS);
 	set_num(o, "sndbuf", t->sndbuf);
 	set_num(o, "rcvbuf", t->rcvbuf);
 	set_text(o, "impair", c->impair);

@@ -28,6 +28,8 @@ struct tcp_host;     /* tables, pools, counters */
 struct tcp;          /* a connection; the user's from tcp_new/tcp_accept to tcp_close/tcp_abort */
 struct tcp_listener; /* the user's from tcp_listen to tcp_unlisten */
 
+#define TCP_TIMEWAITS 4096 /* kept at a time, if nothing else is said; the oldest ends early */
+
 struct tcp_conf {
 	struct pkt_pool *pool; /* received frames are kept in it, send bytes go to its chunks */
 	uint8_t secret[32];    /* ISN, cookies, hash: from rand_secret(), or fixed in tests */

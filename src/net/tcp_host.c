@@ -23,7 +23,7 @@ static void conf_defaults(struct tcp_conf *c)
 	DEFAULT(txsegs, 4096);
 	DEFAULT(rxbufs, 8192);
 	DEFAULT(syns, 1024);
-	DEFAULT(timewaits, 4096);
+	DEFAULT(timewaits, TCP_TIMEWAITS);
 	DEFAULT(mtu, 1500);
 	DEFAULT(gso_max, 65535);
 	DEFAULT(rcvbuf, 1 << 20);
