@@ -14,6 +14,7 @@
 #define PORT_FIRST  32768u /* as Linux; the range of RFC 6056 is a should */
 #define PORT_COUNT  28232u
 #define PORT_PROBES 2048u /* bounded work when the range is nearly used up */
+#define WARM_MAX    256u  /* idle connections that keep what they will need soon again */
 #define OOO_MAX     256u  /* connections with gaps at a time */
 
 static void conf_defaults(struct tcp_conf *c)
@@ -95,6 +96,8 @@ static void host_lists(struct tcp_host *h)
 	STAILQ_INIT(&h->leventq);
 	SLIST_INIT(&h->busy_free);
 	busy_init(&h->idle);
+	TAILQ_INIT(&h->warmq);
+	h->warm_max = WARM_MAX;
 	for (uint32_t i = 0; i < c->rxbufs; i++)
 		STAILQ_INSERT_TAIL(&h->rx_free, &h->rxs[i], q);
 	for (uint32_t i = 0; i < c->syns; i++)
@@ -322,11 +325,22 @@ static void busy_take(struct tcp *t)
 		b = &h->busys[h->busy_used++];
 	busy_init(b);
 	b->loss.reo_mult = 1;
+	b->owner = t;
 	t->busy = b;
+}
+
+static void warm_leave(struct tcp_host *h, struct tcp_busy *b)
+{
+	if (!b->warm)
+		return;
+	TAILQ_REMOVE(&h->warmq, b, warmq);
+	b->warm = false;
+	h->warm--;
 }
 
 static void busy_drop(struct tcp *t)
 {
+	warm_leave(t->host, t->busy);
 	SLIST_INSERT_HEAD(&t->host->busy_free, t->busy, q);
 	t->busy = &t->host->idle;
 }
@@ -360,11 +374,28 @@ static bool nothing_learned(const struct tcp *t)
 	       b->rto_count == 0;
 }
 
+static bool may_rest(const struct tcp *t)
+{
+	return tcp_synced(t) && t->state != TCPS_TIME_WAIT && !t->ready && nothing_under_way(t) &&
+	       nothing_learned(t);
+}
+
+/* Whoever had nothing to do longest rests, if that is still so: who has soon again pays nothing. */
 void tcp_rest(struct tcp *t)
 {
-	if (!t->ready && !tcp_resting(t) && tcp_synced(t) && t->state != TCPS_TIME_WAIT &&
-		nothing_under_way(t) && nothing_learned(t))
-		busy_drop(t);
+	struct tcp_host *h = t->host;
+	struct tcp_busy *b = t->busy;
+
+	if (tcp_resting(t) || b->warm || !may_rest(t))
+		return;
+	b->warm = true;
+	TAILQ_INSERT_TAIL(&h->warmq, b, warmq);
+	if (h->warm++ < h->warm_max)
+		return;
+	b = TAILQ_FIRST(&h->warmq);
+	warm_leave(h, b);
+	if (may_rest(b->owner))
+		busy_drop(b->owner);
 }
 
 static struct tcp *conn_take(struct tcp_host *h)

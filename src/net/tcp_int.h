@@ -205,6 +205,9 @@ enum tcp_timer { TCP_T_RTX, TCP_T_REO, TCP_T_DELACK, TCP_T_PACE, TCP_T_USER, TCP
  */
 struct tcp_busy {
 	SLIST_ENTRY(tcp_busy) q;
+	TAILQ_ENTRY(tcp_busy) warmq;
+	struct tcp *owner;
+	bool warm; /* in the queue of those that had nothing to do */
 	struct tcp_txq txq;
 	struct tcp_txseg *unsent;
 	struct tcp_rxq rxq;
@@ -308,6 +311,8 @@ struct tcp_host {
 	uint32_t conn_used, txseg_used, ooo_used, busy_used;
 	STAILQ_HEAD(, tcp) conn_free;
 	SLIST_HEAD(, tcp_busy) busy_free;
+	TAILQ_HEAD(, tcp_busy) warmq; /* may rest: the last few do not yet */
+	unsigned warm, warm_max;
 	struct tcp_txq txseg_free;
 	struct tcp_rxq rx_free;
 	struct tcp_synq syn_free, synq[TCP_SYN_LEVELS],

@@ -49,6 +49,7 @@ static inline void rig_host_init(struct rig_host *r, struct tcp_conf *c, size_t 
 		c->conns = 16; /* the audit walks all of them */
 	r->h = tcp_host_new(c, &err);
 	assert_non_null(r->h);
+	r->h->warm_max = 0; /* they rest as soon as they may */
 }
 
 static inline void rig_host_fini(struct rig_host *r)
