@@ -52,6 +52,13 @@ MISTAKES = [
     ("run tap:t0,netns=nosuchns", "nosuchns", "ip netns add"),
     ("run tap:t0,impair=delay=5", "delay=5", "20ms"),
     ("run tap:t0,impair=los=1%", "los", "loss"),
+    ("run vhost-user:a,pages=2020", "2020", "2015"),
+    ("bench tables S9", "S9", "S0"),
+    ("bench tables --size 64", "--size", "--quick"),
+    ("bench tables --quick -t 1", "--quick", "-t"),
+    ("bench tables x.json", "x.json", "--json"),
+    ("bench tables --json /nonexistent/x.json", "/nonexistent/x.json", "No such"),
+    ("bench pktgen S0", "S0", "one benchmark"),
     ("-n", "-n", "NET"),
     ("show", "default", "weft run"),
     ("-n nosuchnet show", "", ""),
@@ -358,5 +365,24 @@ def capture(t):
         check("ARP" in p.stdout, f"protocols seen: {p.stdout.split()}")
 
 
+def tables(t):
+    """Two of the published experiments by their counters: the step of S0, the descriptors of S2."""
+    result = frame.workdir("weft-t") / "tables.json"
+    p = call("bench", "tables", "S0", "S2", "--quick", "--json", str(result), timeout=100)
+    with t.case("counters are as predicted, and the status says so"):
+        equal(p.returncode, 0, f"status: {p.stderr}{p.stdout}")
+        check("MISSES" not in p.stdout and "S2.udp" in p.stdout, p.stdout)
+    with t.case("the result is JSON with every run"):
+        o = json.loads(result.read_text())
+        equal((o["format"], o["version"], o["quick"], o["ok"]), ("weft-tables", 1, True, True), "head")
+        equal([e["id"] for e in o["experiments"]], ["S0", "S2"], "experiments")
+        check(all(e["runs"] for e in o["experiments"]) and "CPU" in o["machine"]["placement"], str(o["machine"]))
+    with t.case("the step lies between MTU 1492 and 1493, and only without the header"):
+        step = next(x for x in o["experiments"][0]["tables"] if x["id"] == "S0.step")
+        buffers = {(c["arm"], r["x"]): round(c["measured"], 1) for r in step["rows"] for c in r["counters"]}
+        equal([buffers["mtu", x] for x in (1480, 1492, 1493, 1500)], [1, 1, 2, 2], "buffers per packet with rxbuf=mtu")
+        equal({n for (arm, _), n in buffers.items() if arm == "mtu+hdr"}, {1}, "with rxbuf=mtu+hdr")
+
+
 if __name__ == "__main__":
-    frame.main(mistakes, words, sockets, tap, rights, capture)
+    frame.main(mistakes, words, sockets, tap, rights, capture, tables)

@@ -73,7 +73,8 @@ const struct cmd cmds[] = {
 		"connection for each. With --via only the client is here, and `weft bench server`\n"
 		"is the other end. Everything that arrives is compared with what was sent.\n"
 		"tables does five published experiments on packet buffers again, or those named\n"
-		"(S0 S1 S2 S3 S4, ALL: together), and prints them beside what was published. It "
+		"(S0 S1 S2 S3 S4, ALL: together, COST), and prints them beside what was published. "
+		"It "
 		"takes its time;\n"
 		"--quick looks at counters only. With --json a FILE after it gets all runs. Exit\n"
 		"status 1: a counter was not as predicted.",

@@ -4,6 +4,7 @@
  * ones, so that what drifts drifts over all of them; ratios are of runs of the same round.
  */
 #include "app/tables.h"
+#include "app/tables_cost.h"
 
 #include <errno.h>
 #include <math.h>
@@ -383,6 +384,18 @@ static unsigned arms_now(const struct tables_config *c, const struct tables_tabl
 	return n;
 }
 
+static void cost_collect(const struct stage *s, const char *id)
+{
+	for (unsigned arm = 0; s->c->cost && s->t->cost && arm < s->narm; arm++) {
+		struct tables_result r = s->r[arm][0];
+
+		for (unsigned m = 0; m < TABLES_METRICS_N; m++)
+			r.v[m] = stage_median(s, arm, (enum tables_metric)m);
+		cost_add(s->c->cost, id, s->t->arm[arm].name, s->x, &r,
+			s->t->cost == TABLES_COST_FIT);
+	}
+}
+
 static int table_measure(struct tables_config *c, const struct tables_table *t, json_t *table,
 	json_t *experiment, bool *ok, struct err *err)
 {
@@ -403,6 +416,8 @@ static int table_measure(struct tables_config *c, const struct tables_table *t, 
 			if (row)
 				json_array_append_new(json_object_get(table, "rows"), row);
 		}
+		if (!rc)
+			cost_collect(s, json_string_value(json_object_get(experiment, "id")));
 		if (!rc)
 			units_json(s, json_object_get(experiment, "histograms"));
 	}
@@ -541,6 +556,13 @@ int tables_measure(struct tables_config *c, json_t **out, bool *ok, struct err *
 		e = experiment_json(tables_all[i]);
 		json_array_append_new(list, e);
 		rc = experiment_measure(c, tables_all[i], e, ok, err);
+	}
+	if (!rc && c->cost && cost_fit(c->cost)) {
+		json_t *cost = cost_json(c->cost);
+
+		set(o, "cost_model", cost);
+		if (c->out)
+			cost_text(c->out, cost);
 	}
 	if (rc) {
 		json_decref(o);

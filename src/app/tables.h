@@ -108,7 +108,8 @@ struct tables_table {
 	const char *x_name, *x_key; /* NULL: no sweep */
 	double x[TABLES_XS];        /* ends with 0 */
 	bool full;                  /* not in the quick form */
-	unsigned weight;            /* of a run's time, tenths; 0: 10 */
+	enum { TABLES_COST_NONE, TABLES_COST_FIT, TABLES_COST_HELD } cost; /* tables_cost.h */
+	unsigned weight; /* of a run's time, tenths; 0: 10 */
 	struct tables_arm arm[TABLES_ARMS];
 	struct tables_row row[TABLES_ROWS];
 	struct tables_counter counter[TABLES_COUNTERS];
@@ -123,7 +124,7 @@ struct tables_experiment {
 /* NULL-terminated. */
 extern const struct tables_experiment *const tables_all[];
 extern const struct tables_experiment tables_s0, tables_s1, tables_s2, tables_s3, tables_s4,
-	tables_together;
+	tables_together, tables_cost;
 
 /* ---- one run ---- */
 
@@ -169,6 +170,7 @@ struct tables_config {
 	uint64_t count; /* quick: of a run; 0: as the form says */
 	const char *peer, *cwd, *net;
 	const char *const *only; /* names of experiments, NULL-terminated; none: all */
+	struct cost *cost;       /* NULL: no sum is fitted */
 	FILE *out;               /* tables as text; NULL: none */
 	struct tables_progress progress;
 };

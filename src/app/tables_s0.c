@@ -68,7 +68,8 @@ static const struct tables_table s0[] = {
 		.value = TABLES_MBIT_CPU,
 		.weight = 30,
 		.arm = {ARMS},
-		.row = {ROWS("one processor for both ends and the network")},
+		.row = {ROWS("the window does not bind here: what is left is the work of the "
+			     "second buffer")},
 		.counter = {COUNTERS},
 	},
 	{

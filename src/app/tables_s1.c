@@ -50,10 +50,10 @@ static const struct tables_table s1[] = {
 				"what is saved is per fragment, and a fragment costs little here: "
 				"lists "
 				"without locks or reference counts of several processors"},
-			{"pages, off", "off", 0, "", true,
-				"a page is copied as fast as three buffers"},
-			{"on", "pages, off", 0, "", false, NULL, {0}, true},
-			{"auto, off", "off", 0, "", false, "size alone"},
+			{"pages, off", "off", 0, "", false, "size alone: 17 buffers for 43"},
+			{"on", "pages, off", 0, "", false,
+				"a buffer less costs more here than a fragment less", {0}, true},
+			{"auto, off", "off", 0, "", false, "size alone, by the average"},
 			{"auto, on", "auto, off", 0, "", false, "joining, on top of size"}},
 		.counter = {{"off", TABLES_RX_FRAGS, 0, 0.01, TABLES_EQUAL, all_buffers},
 			{"off", TABLES_RX_FRAGS, 18, 0, TABLES_AT_LEAST, NULL},
@@ -66,6 +66,7 @@ static const struct tables_table s1[] = {
 	},
 	{
 		.id = "S1.size",
+		.cost = TABLES_COST_HELD,
 		.title = "super-packets of one size, made and compared, no TCP",
 		.words = "test=PKTGEN,rxbuf=mtu+hdr",
 		.value = TABLES_PPS_CPU,

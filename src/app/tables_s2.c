@@ -24,10 +24,7 @@ static const struct tables_table s2[] = {
 		.x_key = "m",
 		.x = {64, 256, 512, 1024, 1460, 4096},
 		.arm = {ARMS},
-		.row = {{"headroom 12", "headroom 0", 0, "", false,
-			"the saving is per packet, and so is the rest: the ratio follows from how "
-			"long a "
-			"packet takes here",
+		.row = {{"headroom 12", "headroom 0", 0, "", false, NULL,
 			{1.073, 1.068, 1.053, 1.036, 1.262, 1.033}}},
 		.counter = {{"headroom 0", DESC, 2, 0.01, TABLES_EQUAL, NULL},
 			{"headroom 0", TABLE, 1, 0.01, TABLES_EQUAL, NULL},

@@ -118,5 +118,5 @@ const char *tables_verdict(const struct tables_row *row, const struct tables_rat
 	}
 	if (row->published == 0)
 		return counted ? "counters hold" : "not judged";
-	return judge(row, r, why, size);
+	return row->published == 1 ? judge_null(r, why, size) : judge(row, r, why, size);
 }

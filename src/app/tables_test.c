@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "app/tables.h"
+#include "app/tables_cost.h"
 
 /* One experiment by counters alone; `rows` verdicts at least, and none misses. */
 static void counters_hold(const char *id, unsigned rows)
@@ -116,6 +117,8 @@ static void test_verdicts(void **state)
 		{1.5, false, false, {0.9, 0.85, 0.95}, "not reproduced"},
 		{0.8, false, false, {0.82, 0.8, 0.85}, "reproduced"},
 		{0.8, false, false, {1.1, 1.05, 1.15}, "not reproduced"},
+		{1, false, false, {1.02, 0.99, 1.05},
+			"null control holds"}, /* published: no change */
 		{0, true, false, {1.02, 0.99, 1.05}, "null control holds"},
 		{0, true, false, {1.04, 1.03, 1.05}, "null control holds"}, /* within 5 % */
 		{0, true, false, {1.2, 1.1, 1.3}, "null control fails"},
@@ -153,6 +156,48 @@ static void test_intervals(void **state)
 	assert_true(isnan(tables_median(a, 0)));
 }
 
+/* Points made from a sum give that sum back, and a point that is not of it is told. */
+static void test_cost(void **state)
+{
+	static const double term[COST_TERMS] = {50, 10, 4, 3, 20, 30, 60, 8, 25};
+	struct cost *c = calloc(1, sizeof(*c));
+	json_t *o;
+
+	(void)state;
+	for (unsigned i = 0; i < 60; i++) {
+		struct tables_result r;
+		const double size = 64 + i * 1000.0;
+		struct cost_point *p = &c->point[i];
+
+		for (unsigned m = 0; m < TABLES_METRICS_N; m++)
+			r.v[m] = NAN;
+		r.v[TABLES_NS] = 1;
+		r.v[TABLES_RX_BUFS] = 1 + i * 7 % 11;
+		r.v[TABLES_RX_FRAGS] = 1 + i * 5 % 7;
+		r.v[TABLES_TX_DESC] = 1 + i * 3 % 5;
+		r.v[TABLES_TX_TABLES] = i % 2;
+		if (i % 3)
+			r.v[TABLES_COPY_CHUNKS] = i * 3 % 8;
+		cost_add(c, "X", "arm", size, &r, i != 59);
+		p->ns = 0;
+		for (unsigned k = 0; k < COST_TERMS; k++)
+			p->ns += term[k] * p->f[k];
+	}
+	assert_true(cost_fit(c));
+	for (unsigned k = 0; k < COST_TERMS; k++)
+		assert_true(fabs(c->term[k] - term[k]) < 0.05 * term[k]);
+	o = cost_json(c);
+	assert_string_equal(json_string_value(json_object_get(o, "note")), "");
+	json_decref(o);
+	c->point[59].ns *= 2;
+	o = cost_json(c);
+	assert_non_null(strstr(json_string_value(json_object_get(o, "note")), "1 of 1 runs"));
+	json_decref(o);
+	c->n = 10;
+	assert_false(cost_fit(c));
+	free(c);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -164,6 +209,7 @@ int main(void)
 		cmocka_unit_test(test_a_miss_is_seen),
 		cmocka_unit_test(test_verdicts),
 		cmocka_unit_test(test_intervals),
+		cmocka_unit_test(test_cost),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

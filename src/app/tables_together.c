@@ -48,5 +48,5 @@ const struct tables_experiment tables_together = {
 	.table = together,
 };
 
-const struct tables_experiment *const tables_all[] = {
-	&tables_s0, &tables_s1, &tables_s2, &tables_s3, &tables_s4, &tables_together, NULL};
+const struct tables_experiment *const tables_all[] = {&tables_s0, &tables_s1, &tables_s2,
+	&tables_s3, &tables_s4, &tables_together, &tables_cost, NULL};

@@ -12,6 +12,7 @@
 
 #include "app/bench_opt.h"
 #include "app/tables.h"
+#include "app/tables_cost.h"
 #include "app/words.h"
 
 static void set(json_t *o, const char *key, json_t *value)
@@ -171,30 +172,33 @@ static void head(json_t *o, const struct request *r, const char *placement, bool
 	set(o, "machine", machine(placement));
 }
 
-static int write_json(struct cmd_call *call, const json_t *o, const char *path)
+static int write_json(struct cmd_call *call, const json_t *o, FILE *f)
 {
-	const size_t flags = JSON_INDENT(1) | JSON_REAL_PRECISION(9);
-	FILE *f = path ? fopen(path, "we") : call->out;
-	int rc = f ? 0 : -errno;
+	const bool bad = json_dumpf(o, f, JSON_INDENT(1) | JSON_REAL_PRECISION(9)) ||
+			 fputc('\n', f) == EOF || fflush(f);
 
-	if (rc)
-		return err_set(&call->err, -rc, "cannot write %.200s: %s", path, strerror(-rc));
-	rc = json_dumpf(o, f, flags);
-	fputc('\n', f);
-	if (path && fclose(f))
-		rc = -1;
-	return rc ? err_set(&call->err, EIO, "cannot write %.200s", path ? path : "the result") : 0;
+	return bad ? err_set(&call->err, EIO, "cannot write the result") : 0;
+}
+
+/* What was measured for an hour shall have somewhere to go: open it first. */
+static int result_open(struct cmd_call *call, const struct request *r, FILE **f)
+{
+	*f = r->file ? fopen(r->file, "we") : call->out;
+	if (*f)
+		return 0;
+	return err_set(&call->err, errno, "cannot write %.200s: %s", r->file, strerror(errno));
 }
 
 int tables_word(struct cmd_call *call)
 {
 	struct request r;
 	char placement[80] = "one thread";
+	FILE *f = NULL;
 	json_t *o;
 	bool ok;
 	int rc;
 
-	if (request(call, &r))
+	if (request(call, &r) || result_open(call, &r, &f))
 		return CMD_MISTAKE;
 	pin(placement, sizeof(placement));
 	if (!call->opt[OPT_JSON] || r.file)
@@ -203,13 +207,17 @@ int tables_word(struct cmd_call *call)
 	r.c.progress.line = isatty(STDERR_FILENO);
 	if (r.c.out)
 		fprintf(r.c.out, "%s\n", placement);
+	r.c.cost = calloc(1, sizeof(*r.c.cost));
 	rc = tables_measure(&r.c, &o, &ok, &call->err);
-	if (rc)
-		return rc == -EINVAL ? CMD_MISTAKE : CMD_FAILED;
-	head(o, &r, placement, ok);
-	if (call->opt[OPT_JSON])
-		rc = write_json(call, o, r.file);
-	json_decref(o);
+	free(r.c.cost);
+	if (!rc) {
+		head(o, &r, placement, ok);
+		if (call->opt[OPT_JSON])
+			rc = write_json(call, o, f);
+		json_decref(o);
+	}
+	if (r.file && fclose(f) && !rc)
+		rc = err_set(&call->err, EIO, "cannot write %.200s", r.file);
 	if (!rc && !ok)
 		err_set(&call->err, EPROTO, "a counter was not as predicted");
 	return rc ? CMD_MISTAKE : ok ? CMD_DONE : CMD_FAILED;
