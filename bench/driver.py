@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """driver - our driver beside DPDK's virtio-user, each with its own device: the drivers of both ends on one
-core, the device on the other, in turn; then everything on one core, and the mechanisms one by one."""
+core, the device on the other, both polling, in turn; then everything on one core, and the mechanisms one by one."""
 import json
 import pathlib
 import statistics
@@ -16,7 +16,8 @@ def pktgen(run, core, *words):
 
 def through_weft(run, work, device_core, driver_core, seconds, size):
     socks = [str(work / f"p{i}.sock") for i in (0, 1)]
-    p = subprocess.Popen(["taskset", "-c", str(device_core), str(run.WEFT), "run", "-n", "bench-driver"] +
+    # testpmd always polls: so does this network, as long as there is traffic
+    p = subprocess.Popen(["taskset", "-c", str(device_core), str(run.WEFT), "run", "-n", "bench-driver", "--poll-us", "1000"] +
                          [f"vhost-user:{s}" for s in socks], stdout=subprocess.PIPE, text=True)
     try:
         p.stdout.readline()

@@ -34,15 +34,19 @@ struct weft_pkt;
 struct weft_offload {
 	uint8_t flags; /* 1: the checksum is to be finished; 2 (received): it has been checked */
 	uint8_t gso;   /* 0 none, 1 TCP over IPv4, 4 TCP over IPv6, 5 UDP; with 0x80: ECN */
-	uint16_t gso_size, csum_start, csum_offset;
-	uint16_t hdr_len; /* a hint */
+	uint16_t gso_size;                /* bytes of payload in a segment, > 0 if gso is */
+	uint16_t csum_start, csum_offset; /* bytes: from the frame's first one, from there */
+	uint16_t hdr_len;                 /* bytes, a hint; 0: none */
 };
 
 /*
  * `options`: PATH[,key=value]... as for a virtio-user port in weft(1); a bare NAME is that port's
  * socket of the network "default". What the back-end offers and `off=` does not exclude is used: to
  * get whole checksums and frames within the MTU, say off=guest_csum. The session comes and goes by
- * itself; nothing is received and nothing taken for sending while it is down.
+ * itself; nothing is received and nothing taken for sending while it is down. Nothing waits here: nobody
+ * need listen there yet. -EINVAL names the option and what would be right; -ENOMEM; with server=on the
+ * errors of bind(2). *nic is set on success only, and the caller's until weft_nic_close(). [VIRTIO 1.2
+ * 5.1.5, vhost-user]
  */
 WEFT_API int weft_nic_open(struct weft_nic **, const char *options, char *err);
 /*
@@ -57,27 +61,38 @@ WEFT_API int weft_nic_fd(const struct weft_nic *);
 WEFT_API int64_t weft_nic_timeout_ns(const struct weft_nic *);
 WEFT_API int weft_nic_dispatch(struct weft_nic *, int wait);
 
-WEFT_API int weft_nic_up(const struct weft_nic *);                   /* the session is up */
-WEFT_API const char *weft_nic_down_reason(const struct weft_nic *);  /* of the last one, or "" */
-WEFT_API void weft_nic_mac(const struct weft_nic *, uint8_t mac[6]); /* while up */
+WEFT_API int weft_nic_up(const struct weft_nic *); /* not 0: the device works */
+/* Why the last session ended, or "". The NIC's, until it is dispatched or closed. */
+WEFT_API const char *weft_nic_down_reason(const struct weft_nic *);
+/* While up: that of mac=, or the device's, or one made from the name. [VIRTIO 1.2 5.1.5] */
+WEFT_API void weft_nic_mac(const struct weft_nic *, uint8_t mac[6]);
+/* Bytes behind the Ethernet header, 68 to 65535: that of mtu=, or the device's, or 1500. */
 WEFT_API uint32_t weft_nic_mtu(const struct weft_nic *);
 /* Knobs and counters as JSON; free it with free(). NULL: no memory. */
 WEFT_API char *weft_nic_show(struct weft_nic *);
 
 /*
- * Up to `max` packets, which are the caller's until weft_pkt_free(). 0: none now, and weft_nic_fd() will
- * be readable when one comes. A packet that is held keeps the memory it lies in.
+ * Up to `max` packets, which are the caller's until weft_pkt_free() or weft_nic_send(). 0: none now, and
+ * weft_nic_fd() will be readable when one comes. A packet that is held keeps the memory it lies in, beyond
+ * the session, too. Its offload fields have been checked against its length. [VIRTIO 1.2 5.1.6.4]
  */
 WEFT_API unsigned weft_nic_receive(struct weft_nic *, struct weft_pkt **, unsigned max);
 /*
  * Send from the front; returns how many were taken, which are the NIC's. Fewer than `n`: there is no
- * room now, and weft_nic_fd() will be readable when there is. Notifies the back-end at most once.
+ * room now, or no device, and weft_nic_fd() will be readable when there is; the rest stays the caller's. A
+ * packet of this NIC's only. One shorter than an Ethernet header, longer than the MTU (with gso: 65535) and
+ * that header and two VLAN tags, or that asks for what the device cannot do, is
+ * taken, dropped and counted. Notifies the back-end at most once. [VIRTIO 1.2 5.1.6.2]
  */
 WEFT_API unsigned weft_nic_send(struct weft_nic *, struct weft_pkt **, unsigned n);
 
-/* A packet of one piece of `len` bytes, 1 to 63000; *data is the piece. NULL: no memory now. */
+/*
+ * A packet of one piece of `len` bytes, 1 to 63000; *data is the piece, not cleared. The caller's until
+ * weft_pkt_free() or weft_nic_send(). NULL: no memory now, or no such length.
+ */
 WEFT_API struct weft_pkt *weft_pkt_new(struct weft_nic *, uint32_t len, void **data);
-/* A further piece of `len` bytes, 1 to 65536, behind the others; at most 17. NULL: no memory now. */
+/* A further piece of `len` bytes, 1 to 65536, behind the others; at most 17. NULL: no memory now, or
+ * one too many, or no such length; the packet is as it was. */
 WEFT_API void *weft_pkt_append(struct weft_pkt *, uint32_t len);
 WEFT_API void weft_pkt_free(struct weft_pkt *); /* NULL is fine */
 
