@@ -195,7 +195,7 @@ static void trap_T11_used_is_head_and_total(void **state)
 static void trap_T12_header_across_descriptors(void **state)
 {
 	static const uint32_t cut[][4] = {{1, 11, 88, 2000}, {5, 4, 3, 2088}, {11, 1, 1, 2087},
-		{12, 1, 99, 1988}, {3, 2, 30, 2065}};
+		{12, 1, 99, 1988}, {3, 2, 30, 2065}, {5, 1000, 500, 595}};
 
 	(void)state;
 	for (unsigned i = 0; i < sizeof(cut) / sizeof(*cut); i++) {
