@@ -83,11 +83,12 @@ def one_process(t):
             equal(r["receiver"]["rx_bytes"], 20000 * size, "bytes")
     with t.case("every knob is printed with the result"):
         words = ["--rxbuf", "mtu+hdr", "--coalesce", "off", "--copybreak", "0", "--inline", "off", "--headroom", "32",
-                 "--indirect", "always", "--order", "0", "--rxorder", "1", "--ring", "512", "--memory", "8M"]
+                 "--indirect", "always", "--order", "0", "--rxorder", "1", "--ring", "512", "--memory", "8M",
+                 "--refuse", "500"]
         r = bench("pktgen", "--packets", "1000", "--size", "1000", *words)
         equal(r["knobs"], {"rxbuf": "mtu+hdr", "coalesce": "off", "copybreak": "0", "inline": "off", "headroom": "32",
                            "indirect": "always", "order": "0", "rxorder": "1", "ring": "512",
-                           "memory": str(8 << 20)}, "knobs")
+                           "memory": str(8 << 20), "refuse": "500", "charge": "0"}, "knobs")
         text = call("bench", "pktgen", "--packets", "1000", *words).stdout
         check("rxbuf=mtu+hdr" in text and "descriptors_per_packet 2.000" in text, text)
     with t.case("nothing stays behind"):

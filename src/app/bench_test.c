@@ -150,6 +150,23 @@ static void test_s3_orders(void **state)
 	}
 }
 
+/* Higher orders are refused, always or half of the time: lower ones stand in, and all arrives. */
+static void test_s3_refused(void **state)
+{
+	struct bench *b = *state;
+
+	run(b, 65535, 1500, ",order=3,refuse=1000");
+	assert_int_equal(b->gen.npiece, 16);
+	assert_int_equal(b->tx.count.drv.tx_desc, 17 * PACKETS);
+	assert_true(vdrv_chunks(b->tx.port)->fallbacks > 0);
+	assert_int_equal(vdrv_chunks(b->rx.port)->got[3], 0);
+	finish(b);
+	run(b, 65535, 1500, ",order=3,refuse=500");
+	assert_in_range(b->gen.npiece, 2, 16);
+	assert_true(vdrv_chunks(b->rx.port)->fallbacks > 0);
+	finish(b);
+}
+
 /* Peers without a feature, and rings of any size. */
 static void test_without(void **state)
 {
@@ -254,6 +271,7 @@ int main(void)
 		cmocka_unit_test(test_s1_fragments),
 		cmocka_unit_test(test_s2_header),
 		cmocka_unit_test(test_s3_orders),
+		cmocka_unit_test(test_s3_refused),
 		cmocka_unit_test(test_without),
 		cmocka_unit_test(test_clones),
 		cmocka_unit_test(test_mistakes),

@@ -98,6 +98,7 @@ const struct cmd cmds[] = {
 			{"--rxorder", "0..4", "of the receive buffers' chunks"},
 			{"--ring", "2..1024", "entries of the rings"},
 			{"--memory", "SIZE", "of each driver"},
+			{"--refuse", "0..1000", "of 1000 chunks above order 0, on purpose"},
 			/* from here on: of hosts */
 			{"-m", "BYTES",
 				"of a write, or of a datagram; default 131072, or the MTU's"},

@@ -445,6 +445,10 @@ static const struct spec_key keys[] = {
 		"entries of each ring, a power of two"},
 	{VIRTIO, "memory", "SIZE", value_size, AT(drv.memory), 1 << 20, UINT64_C(4) << 30,
 		"shared memory of the driver, such as 16M"},
+	{VIRTIO, "refuse", "0..1000", value_number, AT(drv.refuse), 0, 1000,
+		"so many of 1000 chunks above order 0 are refused, as if memory were in pieces: "
+		"what "
+		"follows is lower orders; default 0"},
 	{TAP, "fd", "NUMBER", value_number, AT(fd), 3, FD_MAX,
 		"a tap that is open already, in the process of the network, such as weft run "
 		"inherited"},

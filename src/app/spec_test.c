@@ -122,12 +122,12 @@ static void test_driver(void **state)
 	spec_knobs(&s, remember, text);
 	assert_string_equal(text,
 		"rxbuf=auto coalesce=on copybreak=128 inline=on headroom=16 indirect=auto "
-		"order=3 rxorder=3 charge=0 ring=256 memory=16777216 ");
+		"order=3 rxorder=3 charge=0 ring=256 memory=16777216 refuse=0 ");
 	spec_fini(&s);
 
 	s = parse("virtio-user:/y,server=on,mac=52:54:00:00:00:01,mtu=9000,off=event_idx,"
 		  "rxbuf=mtu+hdr,coalesce=off,copybreak=0,inline=off,headroom=64,indirect=never,"
-		  "order=0,rxorder=1,ring=1024,memory=4M");
+		  "order=0,rxorder=1,ring=1024,memory=4M,refuse=500");
 	spec_driver(&s, &c);
 	assert_string_equal(c.path, "/y");
 	assert_true(c.server);
@@ -141,7 +141,7 @@ static void test_driver(void **state)
 	spec_knobs(&s, remember, text);
 	assert_string_equal(text,
 		"rxbuf=mtu+hdr coalesce=off copybreak=0 inline=off headroom=64 indirect=never "
-		"order=0 rxorder=1 charge=0 ring=1024 memory=4194304 ");
+		"order=0 rxorder=1 charge=0 ring=1024 memory=4194304 refuse=500 ");
 	spec_fini(&s);
 }
 
@@ -322,7 +322,7 @@ static void test_explain(void **state)
 	(void)state;
 	assert_true(spec_explain(NULL, count_line, &count));
 	/* kinds, a heading; keys of any port, of each kind */
-	assert_int_equal(count, 4 + 1 + 5 + 10 + 13 + 10 + 10);
+	assert_int_equal(count, 4 + 1 + 5 + 10 + 14 + 10 + 10);
 }
 
 static void test_check(void **state)

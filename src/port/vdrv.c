@@ -327,6 +327,7 @@ static int memory_make(struct vdrv *v, struct err *err)
 
 	if (rc)
 		return rc;
+	v->chunks.refuse_permille = c->refuse;
 	rc = rings_make(v, err);
 	if (rc)
 		return rc;

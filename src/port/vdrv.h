@@ -44,6 +44,7 @@ struct vdrv_config {
 	unsigned order;            /* of kept packets' chunks; default 3 */
 	unsigned rx_order;         /* of the receive allocator's; default 3 */
 	uint16_t charge; /* for analysis: what a receive buffer is charged; 0: its capacity */
+	unsigned refuse; /* so many of 1000 chunks above order 0 are not to be had; default 0 */
 };
 
 void vdrv_config_init(struct vdrv_config *); /* the defaults */
