@@ -73,6 +73,7 @@ static void exchanges(void **state)
 	c = config(FLOW_UDP_RR, 500);
 	run(b, &c);
 	assert_int_equal(b->client.side->exchanges, 1500);
+	assert_int_equal(bench_flows_bytes(b), 1500 * 100);
 	bench_flows_fini(b);
 	/* more connections than fit TIME-WAIT of one address: reused and evicted */
 	c = config(FLOW_CRR, 6000);

@@ -132,6 +132,7 @@ enum flow_next flow_udp_echo(struct flow *f, nsec_t now)
 		if (n < 0)
 			continue;
 		f->side->exchanges++;
+		f->side->bytes += (uint64_t)n;
 		sock_send(socks(f), f->s, &(struct iovec){f->side->room, (size_t)n}, 1, 0,
 			&info.from, 0, now);
 	}
@@ -264,6 +265,7 @@ enum flow_next flow_udp_ask(struct flow *f, nsec_t now)
 				       memcmp(side->room, out.iov_base, (size_t)n) != 0;
 			bench_hist_add(&side->hist, clock_now() - f->asked);
 			side->exchanges++;
+			side->bytes += (uint64_t)n;
 			f->sent++;
 		} else {
 			side->failed++;
