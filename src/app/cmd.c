@@ -128,6 +128,14 @@ const struct cmd cmds[] = {
 			/* from here on: of tables */
 			{"--quick", NULL, "tables: counters only, in two minutes"},
 			{"--pairs", "3..25", "tables: runs of each arm; default 5"}}},
+	{"report", "FILE.json", "make a page of what weft bench tables measured",
+		"One HTML file with tables, figures and every run; it fetches nothing, so it can "
+		"be\n"
+		"mailed, printed and kept. gnuplot draws the figures (package gnuplot-nox).",
+		1, 1, true, word_report,
+		{{"-o", "FILE", "write there; default: standard output"},
+			{"--markdown", NULL, "the tables alone, for a document"},
+			{"--only", "ID", "with --markdown: one experiment, such as S0"}}},
 	{"ls", "", "list the networks that run",
 		"One name a line: the user's own, in his runtime folder.", 0, 0, true, word_ls,
 		{{0}}},

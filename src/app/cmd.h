@@ -80,6 +80,7 @@ int word_wait(struct cmd_call *);
 int word_args(struct cmd_call *);
 int word_why(struct cmd_call *);
 int word_bench(struct cmd_call *);
+int word_report(struct cmd_call *);
 int word_ls(struct cmd_call *);
 int word_stop(struct cmd_call *);
 int word_help(struct cmd_call *);
