@@ -148,13 +148,13 @@ static void note(const struct cost *c, char *text, size_t size)
 	snprintf(text, size,
 		"%u of %u runs are more than 15 %% off, %u of them above 16 KiB, the sum is too "
 		"high in "
-		"%u; the farthest is %s, %s, at %.0f bytes, by %.0f %%. What is missing is a term "
-		"for where "
-		"the bytes lie: the sum has one price for a byte, but what a window of packets "
-		"touches "
-		"fits the first cache in some runs and not in others.",
+		"%u; the farthest is %s, %s, at %.0f bytes, by %.0f %%. %s",
 		far, held, big, high, worst->experiment, worst->arm, worst->size,
-		(cost_of(c, worst) / worst->ns - 1) * 100);
+		(cost_of(c, worst) / worst->ns - 1) * 100,
+		2 * big > far
+			? "What is missing is a term for the cache: a byte has one price, and "
+			  "big packets lie farther away."
+			: "No term of the sum explains it.");
 }
 
 json_t *cost_json(const struct cost *c)

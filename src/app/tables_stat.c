@@ -118,5 +118,8 @@ const char *tables_verdict(const struct tables_row *row, const struct tables_rat
 	}
 	if (row->published == 0)
 		return counted ? "counters hold" : "not judged";
-	return row->published == 1 ? judge_null(r, why, size) : judge(row, r, why, size);
+	if (row->published != 1)
+		return judge(row, r, why, size);
+	return !strcmp(judge_null(r, why, size), "null control holds") ? "reproduced"
+								       : "not reproduced";
 }

@@ -117,8 +117,8 @@ static void test_verdicts(void **state)
 		{1.5, false, false, {0.9, 0.85, 0.95}, "not reproduced"},
 		{0.8, false, false, {0.82, 0.8, 0.85}, "reproduced"},
 		{0.8, false, false, {1.1, 1.05, 1.15}, "not reproduced"},
-		{1, false, false, {1.02, 0.99, 1.05},
-			"null control holds"}, /* published: no change */
+		{1, false, false, {1.02, 0.99, 1.05}, "reproduced"}, /* published: no change */
+		{1, false, false, {1.2, 1.1, 1.3}, "not reproduced"},
 		{0, true, false, {1.02, 0.99, 1.05}, "null control holds"},
 		{0, true, false, {1.04, 1.03, 1.05}, "null control holds"}, /* within 5 % */
 		{0, true, false, {1.2, 1.1, 1.3}, "null control fails"},
