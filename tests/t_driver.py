@@ -130,14 +130,14 @@ def guest(t):
         for size in SIZES:
             for knobs in ((), ("--off", "mrg_rxbuf")):
                 with t.case(f"{size} bytes to a guest and back; {' '.join(knobs) or 'as it comes'}"):
-                    g.run(f"(xfer echo eth0 {ECHOES} >/tmp/echo 2>/tmp/ready; echo done >>/tmp/ready) >/dev/null 2>&1 & "
-                          "for i in 1 2 3 4 5 6 7 8 9; do grep -q ready /tmp/ready && break; sleep 0.1; done")
+                    g.run(f"killall -q xfer; rm -f /tmp/ready /tmp/echo; (xfer echo eth0 {ECHOES} >/tmp/echo 2>/tmp/ready; echo done >>/tmp/ready) >/dev/null 2>&1 & "
+                          "for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19; do grep -qs ready /tmp/ready && break; sleep 0.1; done")
                     r = bench("pktgen", "--via", f"virtio-user:{w.socket('p')}", "--echo", "--size", str(size),
                               "--packets", str(ECHOES), "-t", "60", *knobs)
                     equal((r["sent"], r["received"], r["lost"]), (ECHOES, ECHOES, 0), "frames")
                     equal(r["verified"]["good"], ECHOES, "frames whose bytes were compared")
                     whole(r["verified"], 0)
-                    equal(g.run("for i in 1 2 3 4 5 6 7 8 9; do grep -q done /tmp/ready && break; sleep 0.1; done; "
+                    equal(g.run("for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19; do grep -qs done /tmp/ready && break; sleep 0.1; done; "
                                 "cat /tmp/echo").out.split(), [str(ECHOES), str(ECHOES * size)], "frames and bytes that the guest counts")
         g.stop()
 
