@@ -168,6 +168,23 @@ def page(t):
             equal(p.js("getComputedStyle(document.body).backgroundColor"), "rgb(255, 255, 255)", "the page")
 
 
+def quick(t):
+    """A quick run has no ratios: no section stands empty for them."""
+    work = frame.workdir("weft-t")
+    data = json.loads(SAMPLE.read_text())
+    data["quick"], data["cost_model"] = True, None
+    for row in (r for e in data["experiments"] for x in e["tables"] for r in x["rows"]):
+        row["ratio"] = None
+    source = work / "quick.json"
+    source.write_text(json.dumps(data))
+    path = make(work / "quick.html", source)
+    with Browser() as b, t.case("said to be quick, and no section is empty"):
+        p = b.page(path)
+        check("quick run" in p.js("document.body.innerText"), "not said")
+        equal(p.js("""[...document.querySelectorAll('section')].filter(
+            s => !s.querySelector('table, figure')).map(s => s.id)"""), [], "empty sections")
+
+
 def hostile(t):
     """Every text of the file is an attack; every number is somewhere out of the way."""
     need_gnuplot()
@@ -206,4 +223,4 @@ def hostile(t):
 
 
 if __name__ == "__main__":
-    frame.main(mistakes, page, hostile)
+    frame.main(mistakes, page, quick, hostile)

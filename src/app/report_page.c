@@ -264,6 +264,40 @@ static int cost_section(struct figures *fig, const json_t *model, struct err *er
 	return r;
 }
 
+/* A quick run has none. */
+static bool has_ratios(const json_t *experiments)
+{
+	const json_t *e, *table, *row;
+	size_t i, k, m;
+
+	json_array_foreach(experiments, i, e)
+	{
+		json_array_foreach(json_object_get(e, "tables"), k, table)
+		{
+			json_array_foreach(json_object_get(table, "rows"), m, row)
+			{
+				if (json_is_object(json_object_get(row, "ratio")))
+					return true;
+			}
+		}
+	}
+	return false;
+}
+
+static int overview(struct figures *fig, const json_t *list, struct err *err)
+{
+	int r;
+
+	if (!has_ratios(list))
+		return 0;
+	fputs("<section id=\"overview\" aria-labelledby=\"overview-h\">\n"
+	      "<h2 id=\"overview-h\">All ratios at a glance</h2>\n",
+		fig->page);
+	r = plot_overview(fig, list, err);
+	fputs("</section>\n", fig->page);
+	return r;
+}
+
 int report_page(FILE *f, const json_t *root, struct err *err)
 {
 	const json_t *list = json_object_get(root, "experiments"), *e;
@@ -274,11 +308,8 @@ int report_page(FILE *f, const json_t *root, struct err *err)
 	if (r)
 		return r;
 	page_head(f, root);
-	fputs("<main>\n<section id=\"overview\" aria-labelledby=\"overview-h\">\n"
-	      "<h2 id=\"overview-h\">All ratios at a glance</h2>\n",
-		f);
-	r = plot_overview(&fig, list, err);
-	fputs("</section>\n", f);
+	fputs("<main>\n", f);
+	r = overview(&fig, list, err);
 	json_array_foreach(list, i, e)
 	{
 		if (r)
