@@ -253,7 +253,7 @@ void ndp_in(struct stack *st, struct rx *rx, nsec_t now)
 	const uint32_t len = rx->l4_len;
 	bool good = false;
 
-	if (rx->hops == 255 && !p[1] && rx->l4 + len <= rx->f->head_len) {
+	if (rx->hops == 255 && !rx->rebuilt && !p[1] && rx->l4 + len <= rx->f->head_len) {
 		if (p[0] == ICMP6_NS)
 			good = ns_in(st, rx, p, len, now);
 		else if (p[0] == ICMP6_NA)

@@ -494,7 +494,7 @@ void stack_in(struct stack *st, const struct frame *f, unsigned n, nsec_t now)
 void stack_in_pkt(struct stack *st, struct pkt *p, bool self, nsec_t now)
 {
 	struct frame f;
-	struct rx rx = {.f = &f, .self = self};
+	struct rx rx = {.f = &f, .self = self, .rebuilt = !self};
 
 	st->now = now;
 	st->stat.in_frames++;

@@ -35,6 +35,7 @@ struct rx {
 	uint8_t proto, tos, hops;
 	bool group;    /* to more than one host, by either layer */
 	bool self;     /* from ourselves */
+	bool rebuilt;  /* of fragments, or of one */
 	bool good;     /* accepted so far */
 	bool fragment; /* as reass_frag says */
 	uint16_t l4;   /* offset of the upper header */
@@ -99,7 +100,7 @@ struct stack {
 };
 
 /* stack_in.c */
-/* Take a packet of ours, whole Ethernet frame, as if it had been received; it is freed. */
+/* Take a packet of ours (self) or rebuilt of fragments, whole Ethernet frame, as if received; it is freed. */
 void stack_in_pkt(struct stack *, struct pkt *, bool self, nsec_t now);
 /* The folded sum of [from, from + len) of a frame. */
 uint16_t frame_sum(const struct frame *, uint32_t from, uint32_t len, const struct csum *start);
