@@ -243,6 +243,31 @@ static void test_paced_but_late(void **state)
 	done(&r, t);
 }
 
+/* A sample of an outage, an ACK that was lost for 70 s, does not make the rest go out one by one. */
+static void test_paced_after_an_outage(void **state)
+{
+	struct tcp_conf c = rig_conf();
+	struct rig r;
+	struct tcp *t;
+	uint32_t out = 0;
+
+	(void)state;
+	c.sndbuf = 1 << 20;
+	rig_init(&r, &c);
+	t = rig_connect(&r, "S. 0:0(0) ack 1 win 65535 <mss 500,sackOK>");
+	t->cc.cwnd = t->cc.ssthresh = 50000;
+	t->min_rtt = 2 * NSEC_PER_MSEC;
+	t->srtt = 10 * NSEC_PER_SEC;
+	rig_send(&r, t, 50000, 0);
+	for (nsec_t end = r.now + 100 * NSEC_PER_MSEC; r.now < end;) {
+		while (rig_take(&r))
+			out += r.out.len;
+		rig_wait(&r, NSEC_PER_MSEC);
+	}
+	assert_int_equal(out, 50000);
+	done(&r, t);
+}
+
 /* Neither a clean path nor one with a short queue gets slower by pacing. */
 static void test_pacing_costs_nothing(void **state)
 {
@@ -274,6 +299,7 @@ int main(void)
 		cmocka_unit_test(test_slow_start_ends_in_time),
 		cmocka_unit_test(test_paced),
 		cmocka_unit_test(test_paced_but_late),
+		cmocka_unit_test(test_paced_after_an_outage),
 		cmocka_unit_test(test_pacing_costs_nothing),
 	};
 

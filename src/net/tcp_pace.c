@@ -5,6 +5,10 @@
  * which the next may leave. A millisecond that was not used may be made up for; and a round trip of it, if
  * data was waiting for nothing but its timer: then we were not run in time.
  *
+ * A round trip that took an outage, because the ACK of what came through was lost and timestamps tell of
+ * the first try, is none: beyond eight times the best one it is not believed here, or what follows an
+ * outage of a minute would go out a segment every ten seconds.
+ *
  * Not paced: the first ten segments, rates at which 64 KiB take less than 16 us, and paths whose best
  * round trip is below a millisecond: there a timer costs more than it saves, and on a busy machine who sleeps
  * for it finds the peer asleep, takes that for a long path, and sleeps longer.
@@ -20,10 +24,12 @@ uint64_t tcp_pacing_rate(const struct tcp *t)
 {
 	uint64_t most = u32_max(t->cc.cwnd, t->snd_nxt - t->snd_una);
 
-	if (t->srtt <= 0)
+	nsec_t rtt = t->srtt < 8 * t->min_rtt ? t->srtt : 8 * t->min_rtt;
+
+	if (rtt <= 0)
 		return 0;
 	most = t->cc.cwnd < t->cc.ssthresh / 2 ? most * 2 : most * 6 / 5;
-	return most * (uint64_t)NSEC_PER_SEC / (uint64_t)t->srtt;
+	return most * (uint64_t)NSEC_PER_SEC / (uint64_t)rtt;
 }
 
 bool tcp_pace_holds(struct tcp *t)
