@@ -41,6 +41,7 @@ static const struct shape published[] = {
 static const struct shape counter[] = {
 	{"name", TEXT, 0, NULL, 0},
 	{"arm", TEXT, NULLABLE, NULL, 0},
+	{"rule", TEXT, NULLABLE, NULL, 0},
 	{"predicted", NUMBER, NULLABLE, NULL, 0},
 	{"tolerance", NUMBER, NULLABLE, NULL, 0},
 	{"measured", NUMBER, 0, NULL, 0},

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * report_md: tables for a document that lives with the code. Each stands under the machine that it
- * was measured on; what the counters say is one table for each experiment.
+ * was measured on; what the counters say is one table for each experiment. A quick run has no ratio
+ * to show: its tables are named, and their counters told.
  */
 #include <errno.h>
 #include <string.h>
@@ -69,6 +70,45 @@ static void md_table(FILE *f, const json_t *table)
 	}
 }
 
+/* A bound is said to be one. */
+static const char *rule_of(const json_t *c)
+{
+	const char *rule = get_text(c, "rule");
+
+	if (!strcmp(rule, "at most"))
+		return "≤ ";
+	return !strcmp(rule, "at least") ? "≥ " : "";
+}
+
+/* null and nothing are the same: the table is no sweep. */
+static bool same_x(const json_t *a, const json_t *b)
+{
+	double x = 0, y = 0;
+
+	return get_num(a, "x", &x) == get_num(b, "x", &y) && x <= y && x >= y;
+}
+
+/* The same was told with an earlier row: an arm that is compared twice is counted once. */
+static bool told(const json_t *table, const json_t *row, const json_t *c)
+{
+	const json_t *earlier, *other;
+	size_t i, k;
+
+	json_array_foreach(json_object_get(table, "rows"), i, earlier)
+	{
+		const bool same = same_x(earlier, row);
+
+		json_array_foreach(json_object_get(earlier, "counters"), k, other)
+		{
+			if (other == c)
+				return false;
+			if (same && json_equal(other, c))
+				return true;
+		}
+	}
+	return false;
+}
+
 static void md_counter(FILE *f, const json_t *table, const json_t *row, const json_t *c)
 {
 	double x, predicted, tolerance;
@@ -82,9 +122,9 @@ static void md_counter(FILE *f, const json_t *table, const json_t *row, const js
 	if (!tells)
 		fputs("| – ", f);
 	else if (get_num(c, "tolerance", &tolerance) && tolerance > 0)
-		markdown(f, "| %v ± %v ", predicted, tolerance);
+		markdown(f, "| %t%v ± %v ", rule_of(c), predicted, tolerance);
 	else
-		markdown(f, "| %v ", predicted);
+		markdown(f, "| %t%v ", rule_of(c), predicted);
 	markdown(f, "| %v | %t |\n", json_number_value(json_object_get(c, "measured")),
 		get_true(c, "ok") ? "as predicted" : "**missed**");
 }
@@ -101,6 +141,8 @@ static void md_counters(FILE *f, const json_t *experiment)
 		{
 			json_array_foreach(json_object_get(row, "counters"), m, c)
 			{
+				if (told(table, row, c))
+					continue;
 				if (!begun)
 					fputs("\n| table | counter | arm | predicted | measured | "
 					      "|\n|---|---|---|---:|---:|---|\n",
@@ -115,12 +157,12 @@ static void md_counters(FILE *f, const json_t *experiment)
 int report_markdown(FILE *f, const json_t *root, const char *only, struct err *err)
 {
 	const json_t *e, *table, *machine = json_object_get(root, "machine");
+	const bool quick = get_true(root, "quick");
 	bool found = false;
 	size_t i, k;
 
 	markdown(f, "Measured %t, weft %t, `%t`: %t, %d cores, %t, %t.\n", get_text(root, "date"),
-		get_text(root, "weft"),
-		get_true(root, "quick") ? "weft bench tables --quick" : "weft bench tables",
+		get_text(root, "weft"), quick ? "weft bench tables --quick" : "weft bench tables",
 		get_text(machine, "cpu"), (int)json_number_value(json_object_get(machine, "cores")),
 		get_text(machine, "kernel"), get_text(machine, "placement"));
 	json_array_foreach(json_object_get(root, "experiments"), i, e)
@@ -128,7 +170,16 @@ int report_markdown(FILE *f, const json_t *root, const char *only, struct err *e
 		if (only && strcmp(only, get_text(e, "id")) != 0)
 			continue;
 		found = true;
-		json_array_foreach(json_object_get(e, "tables"), k, table) md_table(f, table);
+		if (quick)
+			fputs("A quick run: counters only.\n\n", f);
+		json_array_foreach(json_object_get(e, "tables"), k, table)
+		{
+			if (quick)
+				markdown(f, "- %t: %t\n", get_text(table, "id"),
+					get_text(table, "title"));
+			else
+				md_table(f, table);
+		}
 		md_counters(f, e);
 	}
 	if (only && !found)

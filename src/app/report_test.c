@@ -196,6 +196,43 @@ static void test_markdown(void **state)
 	json_decref(o);
 }
 
+/* A quick run: no table of ratios that it has not; each counter once; bounds are told from values. */
+static void test_markdown_quick(void **state)
+{
+	json_t *o = sample(), *rows, *counters, *more;
+	const char *line = "| S0.x | n&#124;m | a | 2 ± 0.5 | 2.25 | as predicted |";
+	struct err err;
+	char *s, *at;
+
+	(void)state;
+	json_object_set_new(o, "quick", json_true());
+	spoil(o, "experiments.0.tables.0.rows.0.ratio", "null");
+	rows = json_object_get(
+		json_array_get(json_object_get(json_array_get(json_object_get(o, "experiments"), 0),
+				       "tables"),
+			0),
+		"rows");
+	counters = json_object_get(json_array_get(rows, 0), "counters");
+	more = json_deep_copy(json_array_get(counters, 0));
+	json_object_set_new(more, "rule", json_string("at most"));
+	json_array_append_new(counters, more);
+	json_array_append_new(rows, json_deep_copy(json_array_get(rows, 0)));
+	assert_int_equal(report_check(o, &err), 0);
+	s = PRINTED(assert_int_equal(report_markdown(f, o, "S0", &err), 0));
+	assert_non_null(strstr(s, "- S0.x: t\n"));
+	assert_null(strstr(s, "verdict"));
+	at = strstr(s, line);
+	assert_non_null(at);
+	assert_null(strstr(at + 1, line));
+	assert_non_null(strstr(s, "| S0.x | n&#124;m | a | ≤ 2 ± 0.5 | 2.25 | as predicted |"));
+	free(s);
+	spoil(o, "experiments.0.tables.0.rows.1.x", "7"); /* of another size: to be told, too */
+	s = PRINTED(assert_int_equal(report_markdown(f, o, "S0", &err), 0));
+	assert_non_null(strstr(s, "| S0.x, 7 | n&#124;m | a | 2 ± 0.5 | 2.25 | as predicted |"));
+	free(s);
+	json_decref(o);
+}
+
 /* A picture's names become its own, its colours the page's; its groups of nothing go. */
 static void test_svg(void **state)
 {
@@ -225,6 +262,7 @@ int main(void)
 		cmocka_unit_test(test_refused),
 		cmocka_unit_test(test_null_and_more),
 		cmocka_unit_test(test_markdown),
+		cmocka_unit_test(test_markdown_quick),
 		cmocka_unit_test(test_svg),
 	};
 
