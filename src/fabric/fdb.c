@@ -50,7 +50,7 @@ struct fdb {
 	struct owner *owner; /* [PORTS_MAX] */
 	uint64_t seed, mul;
 	uint32_t age_sec;
-	uint64_t moves;
+	uint64_t moves, evicted;
 };
 
 struct fdb *fdb_new(uint64_t seed, uint32_t age_sec)
@@ -210,8 +210,10 @@ static void make_way(struct fdb *t, struct owner *o, uint32_t sec)
 			break;
 		forget_oldest(t, o);
 	}
-	if (o->count == FDB_SHARE)
+	if (o->count == FDB_SHARE) {
 		forget_oldest(t, o);
+		t->evicted++;
+	}
 }
 
 static void learn_new(struct fdb *t, uint64_t key, unsigned port, uint32_t sec)
@@ -264,6 +266,11 @@ void fdb_forget_port(struct fdb *t, unsigned port)
 unsigned fdb_count(const struct fdb *t, unsigned port)
 {
 	return t->owner[port].count;
+}
+
+uint64_t fdb_evicted(const struct fdb *t)
+{
+	return t->evicted;
 }
 
 bool fdb_next(const struct fdb *t, nsec_t now, uint32_t *cursor, struct fdb_entry *e)

@@ -37,5 +37,6 @@ unsigned fdb_count(const struct fdb *, unsigned port);
 /* Walk living entries: *cursor starts at 0; false at the end. */
 bool fdb_next(const struct fdb *, nsec_t now, uint32_t *cursor, struct fdb_entry *);
 uint64_t fdb_moves(const struct fdb *);
+uint64_t fdb_evicted(const struct fdb *); /* young ones, by others of their port */
 
 #endif

@@ -112,6 +112,7 @@ static void at_its_share_a_port_displaces_its_own_oldest(void **state)
 		fdb_learn(t, B << 8 | i, 0, 1, 6 * SEC);
 	assert_int_equal(fdb_count(t, 1), FDB_SHARE);
 	assert_int_equal(fdb_count(t, 2), FDB_SHARE);
+	assert_int_equal(fdb_evicted(t), 3 * FDB_SHARE);
 	for (unsigned i = 0; i < FDB_SHARE; i++) {
 		assert_int_equal(fdb_find(t, A + i, 5, 6 * SEC), 2);
 		assert_int_equal(fdb_find(t, A + i, 0, 6 * SEC), -1);

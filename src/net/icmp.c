@@ -69,14 +69,16 @@ static bool is_error(uint8_t version, uint8_t type)
 static bool may_tell(const struct rx *rx)
 {
 	const bool is_icmp = rx->proto == (rx->h.ip == 4 ? IP_PROTO_ICMP : IP_PROTO_ICMP6);
+	/* extension headers may be what is wrong: then only the first pass knows what they hide */
+	const uint16_t l4 = rx->l4 ? rx->l4 : rx->h.l4;
 
 	if (rx->group || rx->self || ip_addr_any(&rx->src) || ip_addr_martian(&rx->src))
 		return false;
 	if (rx->fragment && rx->frag.offset)
 		return false;
-	if (is_icmp && rx->l4 &&
-		(rx->l4 >= rx->f->head_len || is_error(rx->h.ip, rx->f->head[rx->l4]) ||
-			(rx->h.ip == 6 && rx->f->head[rx->l4] == ICMP6_REDIRECT)))
+	if (is_icmp && l4 &&
+		(l4 >= rx->f->head_len || is_error(rx->h.ip, rx->f->head[l4]) ||
+			(rx->h.ip == 6 && rx->f->head[l4] == ICMP6_REDIRECT)))
 		return false;
 	return true;
 }

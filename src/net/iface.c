@@ -123,7 +123,7 @@ bool iface_set_router(struct iface *f, const struct ip_addr *ip, bool fixed, nse
 	return slot || !until;
 }
 
-void iface_set_prefix(struct iface *f, const struct ip_addr *ip, unsigned plen, nsec_t until)
+bool iface_set_prefix(struct iface *f, const struct ip_addr *ip, unsigned plen, nsec_t until)
 {
 	struct iface_prefix *slot = NULL;
 
@@ -132,13 +132,14 @@ void iface_set_prefix(struct iface *f, const struct ip_addr *ip, unsigned plen, 
 
 		if (p->until && p->plen == plen && ip_addr_in(ip, &p->prefix, plen)) {
 			p->until = until;
-			return;
+			return true;
 		}
 		if (!p->until && !slot)
 			slot = p;
 	}
 	if (slot && until)
 		*slot = (struct iface_prefix){*ip, plen, until};
+	return slot || !until;
 }
 
 bool iface_on_link(const struct iface *f, const struct ip_addr *ip)

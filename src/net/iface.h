@@ -73,7 +73,7 @@ bool iface_in_group(const struct iface *, const struct ip_addr *);
 
 /* until 0: forget it. False: the table is full. */
 bool iface_set_router(struct iface *, const struct ip_addr *, bool fixed, nsec_t until);
-void iface_set_prefix(struct iface *, const struct ip_addr *, unsigned plen, nsec_t until);
+bool iface_set_prefix(struct iface *, const struct ip_addr *, unsigned plen, nsec_t until);
 bool iface_on_link(const struct iface *, const struct ip_addr *);
 /* Whom to give a packet for `dst` to; false: there is no way. */
 bool iface_next_hop(

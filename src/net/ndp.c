@@ -199,8 +199,10 @@ static void autoconf(struct stack *st, const struct ndp_prefix *x, nsec_t now)
 		if (!x->valid)
 			return;
 		a = stack_addr_new(st, &ip, 128, ADDR_AUTO, now);
-		if (!a)
+		if (!a) {
+			st->stat.ra_full++;
 			return;
+		}
 		a->valid_until = until(x->valid, now);
 	} else if (a->origin != ADDR_AUTO) {
 		return;
@@ -228,7 +230,8 @@ static bool ra_in(struct stack *st, const struct rx *rx, const uint8_t *p, uint3
 	lifetime = get_be16(p + 6);
 	if (lifetime)
 		st->rs_left = 0; /* a router is there */
-	iface_set_router(&st->face, &rx->src, false, lifetime ? until(lifetime, now) : 0);
+	st->stat.ra_full +=
+		!iface_set_router(&st->face, &rx->src, false, lifetime ? until(lifetime, now) : 0);
 	if (o.mac && !eth_is_multicast(o.mac))
 		neigh_learn(st->neigh, &rx->src, o.mac, NEIGH_UNASKED, now);
 	if (o.mtu >= IP6_MTU_MIN && o.mtu <= st->face.mtu)
@@ -239,7 +242,7 @@ static bool ra_in(struct stack *st, const struct rx *rx, const uint8_t *p, uint3
 		if (ip_addr_link_local6(&x->prefix) || ip_addr_multicast(&x->prefix))
 			continue;
 		if (x->flags & NDP_ON_LINK)
-			iface_set_prefix(&st->face, &x->prefix, x->plen,
+			st->stat.ra_full += !iface_set_prefix(&st->face, &x->prefix, x->plen,
 				x->valid ? until(x->valid, now) : 0);
 		if (x->flags & NDP_AUTO)
 			autoconf(st, x, now);

@@ -23,9 +23,13 @@ uint32_t pmtu_find(const struct pmtu_cache *c, const struct ip_addr *dst, uint32
 bool pmtu_learn(struct pmtu_cache *c, const struct ip_addr *dst, uint32_t mtu, uint32_t link_mtu,
 	nsec_t now)
 {
+	struct pmtu_slot *s;
+
 	if (mtu < (ip_addr_is4(dst) ? PMTU_MIN4 : PMTU_MIN6) ||
 		mtu >= pmtu_find(c, dst, link_mtu, now))
 		return false;
-	c->slot[slot_of(c, dst)] = (struct pmtu_slot){*dst, mtu, now + PMTU_AGE};
+	s = &c->slot[slot_of(c, dst)];
+	c->evicted += s->mtu && now < s->until && !ip_addr_equal(&s->dst, dst);
+	*s = (struct pmtu_slot){*dst, mtu, now + PMTU_AGE};
 	return true;
 }

@@ -19,6 +19,7 @@
 
 struct pmtu_cache {
 	uint8_t key[16];
+	uint64_t evicted; /* by another destination */
 	struct pmtu_slot {
 		struct ip_addr dst;
 		uint32_t mtu; /* 0: free */

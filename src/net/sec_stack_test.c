@@ -111,7 +111,7 @@ static void sec_5_6_overlaps(void **state)
 
 	for (uint16_t i = 0; i < 4; i++) {
 		give4(r, "10.0.0.2", 17, IP4_MF | bad[i].at1, i, body, 80);
-		give4(r, "10.0.0.2", 17, bad[i].at2, i, body, 80);
+		give4(r, "10.0.0.2", 17, IP4_MF | bad[i].at2, i, body, 80);
 		assert_int_equal(pieces(r)->overlaps, i + 1);
 		assert_int_equal(reass_bytes(r->s[0]->reass), 0);
 	}
@@ -172,6 +172,16 @@ static void sec_5_6_flood(void **state)
 				1480);
 	assert_true(reass_bytes(r->s[0]->reass) <= REASS_SOURCE);
 	assert_true(pieces(r)->refused > 0);
+	for (unsigned i = 0; i < 20; i++) { /* and many at their shares share what there is */
+		char src[20];
+
+		snprintf(src, sizeof(src), "10.0.0.%u", 20 + i);
+		for (uint16_t k = 0; k < 44; k++) {
+			give4(r, src, 17, (uint16_t)(IP4_MF | (k * 185)), 1, body, 1480);
+			assert_true(reass_bytes(r->s[0]->reass) <= REASS_BYTES);
+		}
+	}
+	assert_true(pieces(r)->evicted > 0);
 }
 
 /* Neighbour discovery does not come in pieces, not even in one. [RFC 6980] */
@@ -286,6 +296,50 @@ static void sec_5_8_spoofs(void **state)
 	assert_int_equal(counters(r)->nd_bad, bad + 3);
 }
 
+/* Routers and prefixes without end: sixteen addresses, four routers, what has no room is counted. */
+static void sec_5_8_advertisements(void **state)
+{
+	struct rig *r = *state;
+	unsigned routers = 0;
+
+	for (unsigned i = 0; i < 100; i++) {
+		uint8_t ra[16 + 32] = {ICMP6_RA, [6] = 1, [16] = NDP_PREFIX, 4, 64, 0xc0};
+		struct ip_addr prefix = rig_ip("2001:db8:0:1::");
+		char src[20];
+
+		prefix.b[7] = (uint8_t)i;
+		put_be32(ra + 20, 10000);
+		put_be32(ra + 24, 10000);
+		memcpy(ra + 32, prefix.b, 16);
+		snprintf(src, sizeof(src), "fe80::%x", 1 + i);
+		give6(r, src, "ff02::1", 255, IP_PROTO_ICMP6, ra, sizeof(ra));
+		rig_settle(r);
+	}
+	for (unsigned i = 0; i < IFACE_ROUTERS; i++)
+		routers += r->s[0]->face.router[i].until != 0;
+	assert_int_equal(routers, IFACE_ROUTERS);
+	assert_int_equal(r->s[0]->face.naddr, IFACE_ADDRS);
+	assert_int_equal(counters(r)->ra_in, 100);
+	assert_true(counters(r)->ra_full > 2 * (100 - 20));
+}
+
+/* What the link does not take waits up to a cap. */
+static void sec_5_9_link_stands(void **state)
+{
+	struct rig *r = *state;
+	const struct ip_addr peer = rig_addr(1, 4);
+
+	stack_ping(r->s[0], &peer, 1, 1, 8, r->now);
+	rig_run(r, NSEC_PER_SEC);
+	for (unsigned i = 0; i < STACK_OUT_MAX + 100; i++) {
+		uint8_t echo[8] = {ICMP4_ECHO, 0, 0xf7, 0xff};
+
+		give4(r, "10.0.0.2", 1, 0, 0, echo, 8);
+	}
+	assert_int_equal(counters(r)->out_full, 100);
+	rig_settle(r);
+}
+
 /* ---- 5.9 ---- */
 
 /* No errors about errors, about what went to many, or came from nobody. [RFC 1122 3.2.2] */
@@ -307,9 +361,20 @@ static void sec_5_9_no_answer(void **state)
 	give4(r, "224.0.0.1", 99, 0, 0, none, 8);
 	give4(r, "127.0.0.1", 99, 0, 0, none, 8);
 	give6(r, "2001:db8::2", "ff02::1", 64, 99, none, 8);
+	/* an option that must be known, in an error and in a redirect [RFC 4443 2.4 e] */
+	give6(r, "2001:db8::2", "2001:db8::1", 64, 60,
+		(uint8_t[24]){58, 0, 0x80, 4, [8] = ICMP6_UNREACH}, 24);
+	give6(r, "2001:db8::2", "2001:db8::1", 64, 60,
+		(uint8_t[24]){58, 0, 0x80, 4, [8] = ICMP6_REDIRECT}, 24);
+	/* not the first piece, and of a length that only the last may have */
+	give6(r, "2001:db8::2", "2001:db8::1", 64, IP6_NEXT_FRAG,
+		(uint8_t[17]){17, 0, 0, 9, 0, 0, 0, 1}, 17);
 	assert_int_equal(counters(r)->icmp_errors, 0);
 	give4(r, "10.0.0.2", 99, 0, 0, none, 8);
 	assert_int_equal(counters(r)->icmp_errors, 1);
+	give6(r, "2001:db8::2", "2001:db8::1", 64, 60,
+		(uint8_t[24]){58, 0, 0x80, 4, [8] = ICMP6_ECHO}, 24);
+	assert_int_equal(counters(r)->icmp_errors, 2);
 }
 
 /* So many for each who asks, after random times: what one gets says nothing of others. [CVE-2020-25705] */
@@ -393,6 +458,8 @@ static void sec_5_11_martians(void **state)
 	static const char *const bad[] = {"127.0.0.1", "224.0.0.1", "255.255.255.255", "10.0.0.255",
 		"10.0.0.1", "0.0.0.0", "240.1.2.3"};
 	struct rig *r = *state;
+	const struct ip_addr from = rig_addr(1, 6), to = rig_addr(0, 6);
+	struct csum c = {0};
 	uint8_t syn[20] = {0, 80, 0, 80, [12] = 0x50, [13] = 2}, udp[12] = {0, 9, 0, 9, 0, 12};
 
 	for (unsigned i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
@@ -405,6 +472,9 @@ static void sec_5_11_martians(void **state)
 	give6(r, "10.0.0.2", "2001:db8::1", 64, 6, syn, 20); /* a mapped one */
 	assert_int_equal(counters(r)->in_martian, 7 + 4);
 	assert_int_equal(tcp_host_counters(stack_tcp(r->s[0]))->in_segs, 0);
+	csum_pseudo6(&c, from.b, to.b, 17, sizeof(udp));
+	csum_piece(&c, udp, sizeof(udp));
+	put_be16(udp + 8, csum_end(&c)); /* in the payload: the sum is right, the field is 0 */
 	give6(r, "2001:db8::2", "2001:db8::1", 64, 17, udp, sizeof(udp));
 	assert_int_equal(counters(r)->in_csum, 1);
 	assert_int_equal(counters(r)->udp_in, 0);
@@ -422,6 +492,8 @@ int main(void)
 		TEST(sec_5_8_sweep),
 		TEST(sec_5_8_askers),
 		TEST(sec_5_8_spoofs),
+		TEST(sec_5_8_advertisements),
+		TEST(sec_5_9_link_stands),
 		TEST(sec_5_9_no_answer),
 		TEST(sec_5_9_budgets),
 		TEST(sec_5_9_forged),

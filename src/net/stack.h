@@ -63,6 +63,7 @@ struct stack_conf {
 	X(icmp_ignored) /* not about anything of ours, or not credible */                          \
 	X(dad_conflicts)                                                                           \
 	X(ra_in)                                                                                   \
+	X(ra_full) /* a router, prefix or address there is no room for */                          \
 	X(nd_bad)                                                                                  \
 	X(dhcp_in)                                                                                 \
 	X(udp_in)                                                                                  \

@@ -147,8 +147,10 @@ static bool ooo_have(struct tcp *t)
 	if (t->ooo != NULL)
 		return true;
 	t->ooo = tcp_ooo_new(h);
-	if (t->ooo == NULL)
+	if (t->ooo == NULL) {
+		h->c.rcv_nobuf++;
 		return false;
+	}
 	t->ooo->iv.n = 0;
 	t->ooo->acks = 0;
 	for (unsigned i = 0; i < 4; i++)
