@@ -102,6 +102,7 @@ static void aged_places_are_used_again(void **state)
 static void at_its_share_a_port_displaces_its_own_oldest(void **state)
 {
 	struct fdb *t = *state;
+	uint64_t was;
 
 	for (unsigned i = 0; i < FDB_SHARE; i++) {
 		fdb_learn(t, A + i, 0, 1, (nsec_t)i * SEC / 100);
@@ -112,7 +113,6 @@ static void at_its_share_a_port_displaces_its_own_oldest(void **state)
 		fdb_learn(t, B << 8 | i, 0, 1, 6 * SEC);
 	assert_int_equal(fdb_count(t, 1), FDB_SHARE);
 	assert_int_equal(fdb_count(t, 2), FDB_SHARE);
-	assert_int_equal(fdb_evicted(t), 3 * FDB_SHARE);
 	for (unsigned i = 0; i < FDB_SHARE; i++) {
 		assert_int_equal(fdb_find(t, A + i, 5, 6 * SEC), 2);
 		assert_int_equal(fdb_find(t, A + i, 0, 6 * SEC), -1);
@@ -122,7 +122,9 @@ static void at_its_share_a_port_displaces_its_own_oldest(void **state)
 	for (unsigned i = 0; i < FDB_SHARE; i++)
 		fdb_learn(t, A + i, 0, 1, (nsec_t)i * SEC / 100);
 	fdb_learn(t, A, 0, 1, 6 * SEC);
+	was = fdb_evicted(t);
 	fdb_learn(t, B << 8, 0, 1, 6 * SEC);
+	assert_int_equal(fdb_evicted(t), was + 1);
 	assert_int_equal(fdb_find(t, A + 1, 0, 6 * SEC), -1);
 	assert_int_equal(fdb_find(t, A, 0, 6 * SEC), 1);
 	assert_int_equal(fdb_find(t, A + 2, 0, 6 * SEC), 1);

@@ -92,6 +92,46 @@ static void blocks_of_gaps(void **state)
 	rig_fini(&r);
 }
 
+/*
+ * No segment is left to cut with when the path gets smaller: those kept for that do it, and when
+ * they are gone, too, what the window takes goes whole.
+ */
+static void segments_too_big(void **state)
+{
+	(void)state;
+	for (unsigned reserve = 0; reserve < 2; reserve++) {
+		struct tcp_conf c = rig_conf();
+		uint32_t acked = 0;
+		struct rig r;
+		struct tcp *t;
+
+		c.txsegs = 16;
+		c.push_at_mss = true;
+		rig_init(&r, &c);
+		t = rig_connect(&r, NULL);
+		while (rig_send(&r, t, 1460, 0) > 0)
+			;
+		assert_int_equal(r.x.h->txseg_live, 14);
+		assert_int_equal(r.x.h->c.snd_nobuf, 1);
+		if (!reserve)
+			r.x.h->txseg_used = 16; /* somebody else has them */
+		tcp_path_mtu(t, 600);
+		for (unsigned i = 0; i < 1000 && acked < t->write_seq - t->iss; i++) {
+			char line[80];
+
+			while (rig_take(&r))
+				acked = r.out.seq + r.out.len - r.iss;
+			snprintf(line, sizeof(line), ". 1:1(0) ack %u", acked);
+			rig_in(&r, line);
+			rig_wait(&r, NSEC_PER_SEC);
+		}
+		assert_int_equal(t->snd_una, t->write_seq);
+		tcp_abort(t, r.now);
+		drain(&r);
+		rig_fini(&r);
+	}
+}
+
 /* More to be answered than there is room for before somebody sends. */
 static void replies(void **state)
 {
@@ -136,6 +176,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(receive_buffers),
 		cmocka_unit_test(blocks_of_gaps),
+		cmocka_unit_test(segments_too_big),
 		cmocka_unit_test(replies),
 		cmocka_unit_test(small_paths),
 	};

@@ -507,7 +507,7 @@ static void sec_5_11_shut_windows(void **state)
 	}
 	accept_from(&r, 6000);
 	good = tcp_accept(l);
-	assert_int_equal(r.x.h->txseg_live, 64);
+	assert_int_equal(r.x.h->txseg_live, 56);
 	assert_int_equal(rig_send(&r, good, 100, 0), -EAGAIN); /* nobody has waited for long */
 	assert_int_equal(r.x.h->c.pressed, 0);
 	for (unsigned i = 0; i < 400; i++) { /* they answer each question: we ask for ever */

@@ -36,15 +36,20 @@ unsigned tcp_gather(const struct tcp_txseg *s, uint32_t from, uint32_t len, stru
 	return n;
 }
 
-/* Cut a segment that was never sent at `n` bytes; the rest is a new one behind it. */
+/*
+ * Cut a segment that was never sent at `n` bytes; the rest is a new one behind it. If there is none: all of
+ * it may go as one unit, if the peer's window takes it.
+ */
 static bool txseg_split(struct tcp *t, struct tcp_txseg *s, uint32_t n)
 {
 	struct tcp_txseg *rest = txseg_new(t->host);
 	unsigned keep = 0;
 	uint32_t at = 0;
 
+	if (rest == NULL && tcp_press(t->host, t))
+		rest = txseg_new(t->host);
 	if (rest == NULL)
-		return false;
+		return seq_le(s->seq + s->len, t->snd_una + t->snd_wnd);
 	rest->seq = s->seq + n;
 	rest->len = s->len - n;
 	rest->psh = s->psh;

@@ -16,6 +16,8 @@
 #include "base/copy.h"
 #include "net/tcp_int.h"
 
+#define APPEND_RESERVE 16u
+
 /* Half of the largest window ever offered, unless that is tiny. */
 static uint32_t bound_to_half_window(const struct tcp *t, uint32_t n)
 {
@@ -51,12 +53,22 @@ void tcp_txq_free(struct tcp *t)
 	t->busy->loss.sacked = t->busy->loss.lost = t->busy->loss.rtx = 0;
 }
 
+/* The last ones are for cutting what is queued already: else a smaller MSS would stop it for ever. */
+static bool append_room(struct tcp_host *h)
+{
+	return h->conf.txsegs - h->txseg_live > u32_min(h->conf.txsegs / 8, APPEND_RESERVE);
+}
+
 static struct tcp_txseg *append_new(struct tcp *t)
 {
-	struct tcp_txseg *s = txseg_new(t->host);
+	struct tcp_host *h = t->host;
+	struct tcp_txseg *s;
 
-	if (s == NULL && tcp_press(t->host, t))
-		s = txseg_new(t->host);
+	if (!append_room(h) && (!tcp_press(h, t) || !append_room(h))) {
+		h->c.snd_nobuf++;
+		return NULL;
+	}
+	s = txseg_new(h);
 	if (s == NULL)
 		return NULL;
 	s->seq = t->write_seq;
