@@ -107,6 +107,7 @@ static void segments_too_big(void **state)
 
 		c.txsegs = 16;
 		c.push_at_mss = true;
+		c.no_tso = true;
 		rig_init(&r, &c);
 		t = rig_connect(&r, NULL);
 		while (rig_send(&r, t, 1460, 0) > 0)
