@@ -32,6 +32,21 @@
 
 struct port;
 struct portq;
+
+/* What a port's rings have counted, and the first chain on loan: for a trace, which looks at differences. */
+struct port_ring_counts {
+	uint64_t popped, desc, indirect; /* chains; their descriptors; those with a table */
+	uint64_t notify,
+		suppressed; /* publications after which the driver wanted a notification, or none */
+};
+struct port_rings {
+	struct port_ring_counts in, out; /* of the queue that is pulled, and that is pushed to */
+	unsigned pieces;                 /* of the first chain on loan; 0: none */
+	uint32_t bytes;
+	unsigned hdr_len; /* of the virtio-net header before each frame */
+	bool merged;      /* MRG_RXBUF: the header says how many buffers a frame has */
+};
+
 struct port_ops {
 	const char *kind; /* "vhost-user", "tap", "pair" */
 	unsigned (*pull)(struct portq *, struct burst *, unsigned max);
@@ -45,6 +60,8 @@ struct port_ops {
 	bool (*arm_room)(struct portq *, uint32_t need);
 	/* Stop: link down, kernel objects closed, no event from now on. Called once, before memory goes. */
 	void (*close)(struct port *);
+	/* NULL: it has no rings, or what is pulled did not come from them just now. */
+	void (*rings)(const struct portq *, struct port_rings *);
 };
 
 /* What a port tells; called from the loop, never from inside a port_ops call. */

@@ -87,6 +87,28 @@ static void vdev_close(struct port *p)
 	loop_undefer(p->loop, &v->broke_task);
 }
 
+static struct port_ring_counts ring_counts(const struct vq_dev *vq)
+{
+	return (struct port_ring_counts){
+		vq->n_popped, vq->n_desc, vq->n_indirect, vq->n_notify, vq->n_suppressed};
+}
+
+static void vdev_rings(const struct portq *q, struct port_rings *r)
+{
+	const struct vdev *v = vdev_of_port(q->port);
+
+	*r = (struct port_rings){
+		.in = ring_counts(&v->vq[VDEV_TX]),
+		.out = ring_counts(&v->vq[VDEV_RX]),
+		.hdr_len = v->hdr_len,
+		.merged = v->mrg,
+	};
+	if (v->nlent) {
+		r->pieces = v->lent[0].nr;
+		r->bytes = v->lent[0].rlen;
+	}
+}
+
 static const struct port_ops vdev_ops = {
 	.kind = "vhost-user",
 	.pull = vdev_pull,
@@ -96,6 +118,7 @@ static const struct port_ops vdev_ops = {
 	.arm = vdev_arm,
 	.arm_room = vdev_arm_room,
 	.close = vdev_close,
+	.rings = vdev_rings,
 };
 
 void vdev_init(struct vdev *v, const char *name, const struct vdev_config *c, struct loop *loop,
