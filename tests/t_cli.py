@@ -78,6 +78,9 @@ MISTAKES_RUNNING = [
     ("wait bogus", "bogus", "a"),
     ("why a bogus", "bogus", "a"),
     ("why a", "why", ""),
+    ("trace bogus", "bogus", "a"),
+    ("trace a -c 1001", "1001", "1000"),
+    ("trace a -t 0", "-t 0", "at least 1"),
     ("args bogus a", "bogus", "qemu"),
     ("args qemu bogus", "bogus", "a"),
     ("run vhost-user:b", "default", "-n"),
@@ -119,7 +122,7 @@ def words(t):
     with t.case("version, help, help of every word"):
         check(re.match(r"weft \d+\.\d+", call("version").stdout), call("version").stdout)
         check("vhost-user" in call("help").stdout, "help does not explain ports")
-        for word in ("run", "add", "del", "show", "wait", "args", "why", "stop"):
+        for word in ("run", "add", "del", "show", "wait", "args", "why", "trace", "stop"):
             p = call("help", word)
             check(p.returncode == 0 and f"weft {word}" in p.stdout, f"help {word}: {p.stdout}{p.stderr}")
     with t.case("a full disk is no success"):
@@ -365,6 +368,78 @@ def capture(t):
         check("ARP" in p.stdout, f"protocols seen: {p.stdout.split()}")
 
 
+def trace(t):
+    """One frame of a tap, followed: a broadcast that goes to the other two, one of which is behind a bad network."""
+    frame.need_netns()
+    with Weft("tap:t0,ip=10.9.0.1/24", "tap:t1", "tap:t2,impair=loss=100%") as w:
+        def traced(*words):
+            p = subprocess.Popen([program(), "trace", "t0", *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                 text=True, env=dict(os.environ, XDG_RUNTIME_DIR=str(w.rundir)))
+            while p.poll() is None:                 # an ARP request a second, and more
+                subprocess.run(["busybox", "arping", "-q", "-c", "1", "-w", "1", "-I", "t0", "10.9.0.2"])
+            return p.returncode, *p.communicate()
+        with t.case("in words"):
+            for _ in range(20):                     # the kernel has more to say on a new interface
+                status, out, err = traced("-c", "1")
+                equal(status, 0, f"status: {err}")
+                if "0x0806" in out:
+                    break
+            for need in ("frame 1: ", " > ff:ff:ff:ff:ff:ff, type 0x0806", "to all: a group address", "to t1", "1 frame",
+                         "1 dropped: impaired", "ns"):
+                check(need in out, f"no {need!r} in {out}")
+        with t.case("as JSON, three of them"):
+            status, out, err = traced("-c", "3", "--json")
+            equal(status, 0, f"status: {err}")
+            frames = json.loads(out)["frames"]
+            equal([f["number"] for f in frames], [1, 2, 3], "numbers")
+            for f in frames:
+                equal([(x["port"], x["frames"], x["drop"]) for x in f["to"]], [("t1", 1, "none"), ("t2", 0, "impaired")],
+                      f"receivers of {f}")
+                check(f["ns"]["pull"] > 0 and f["chain"] is None, str(f))
+        with t.case("the network is as it was"):
+            def came():
+                return [s["in"]["frames"] for s in w.show()["stats"] if s["name"] == "t0"][0]
+            before = came()
+            subprocess.run(["busybox", "arping", "-q", "-c", "1", "-w", "1", "-I", "t0", "10.9.0.2"])
+            until(lambda: came() > before, "no frame comes any more")
+        with t.case("nothing comes: status 1, and said so"):
+            p = w.call("trace", "t2", "-t", "1")
+            equal((p.returncode, p.stdout), (1, ""), "status and output")
+            check("0 of 1 frames of port 't2': the time is over" in p.stderr, p.stderr)
+
+
+def trace_rings(t):
+    """Super-packets between two drivers, to one that takes none: the chain, the cuts, the buffers."""
+    with Weft("vhost-user:a", "vhost-user:b,off=guest_tso4+guest_csum") as w:
+        ends = [subprocess.Popen([program(), "bench", *words], stdout=subprocess.DEVNULL)
+                for words in (["rx", "--via", f"virtio-user:{w.socket('b')}", "-t", "8"],
+                              ["pktgen", "--via", f"virtio-user:{w.socket('a')}", "-t", "8", "--size", "9000"])]
+        try:
+            for port in "ab":
+                equal(w.call("wait", port, "-t", "5").returncode, 0, f"status of wait {port}")
+            with t.case("chain, header, segments, buffers"):
+                p = w.call("trace", "a", "-c", "200", "--json", timeout=15)
+                equal(p.returncode, 0, f"status: {p.stderr}")
+                frames = [f for f in json.loads(p.stdout)["frames"] if f["to"] and f["to"][0]["frames"]]
+                check(frames, f"nothing arrived: {p.stdout[:2000]}")
+                f = frames[-1]
+                equal((f["bytes"], f["chain"]["bytes"], f["chain"]["pieces"]), (9000, 9012, 2), "frame and chain")
+                equal(f["chain"]["descriptors"], 3 if f["chain"]["indirect"] else 2, "descriptors")
+                equal((f["header"]["gso"], f["header"]["gso_size"]), ("tcpv4", 1448), "header")
+                for f in frames:
+                    to = f["to"][0]
+                    if to["drops"]:
+                        continue                    # given up in the middle
+                    here = 7 - f["segments_before"]
+                    equal((to["port"], to["frames"], to["fit_segments"], to["buffers"]), ("b", here, here, here),
+                          f"receiver of {f}")
+                    check(sum(to["notify"][k] for k in ("wanted", "unwanted")) >= 1, f"publications of {f}")
+        finally:
+            for p in ends:
+                p.kill()
+                p.wait()
+
+
 def tables(t):
     """Two of the published experiments by their counters: the step of S0, the descriptors of S2."""
     result = frame.workdir("weft-t") / "tables.json"
@@ -385,4 +460,4 @@ def tables(t):
 
 
 if __name__ == "__main__":
-    frame.main(mistakes, words, sockets, tap, rights, capture, tables)
+    frame.main(mistakes, words, sockets, tap, rights, capture, trace, trace_rings, tables)

@@ -46,6 +46,23 @@ const struct cmd cmds[] = {
 	{"wait", "NAME", "wait until a port's link is up",
 		"Ends with status 1 when the time is over, and says what is missing.", 1, 1, false,
 		word_wait, {{"-t", "SECONDS", "at most so long; default: for ever"}}},
+	{"trace", "NAME", "follow the next frames of a port, step by step",
+		"Of each frame that comes from it: its chain of descriptors, the virtio header, "
+		"where it\n"
+		"goes and why, what is done in software, copies, buffers and notifications of "
+		"each\n"
+		"receiver, drops with their reason, and the time in each step. While it runs the "
+		"port\n"
+		"lends its frames one by one, which is slower. One trace at a time in a network. "
+		"It "
+		"ends\n"
+		"with what it has when the time is over, or when a port is taken out; with status "
+		"1 if\n"
+		"no frame came.",
+		1, 1, false, word_trace,
+		{{"-c", "1..1000", "frames; default 1"},
+			{"-t", "SECONDS", "at most so long; default 10"},
+			{"--json", NULL, "for programs"}}},
 	{"args", "qemu|uml|cloud-hypervisor|libvirt NAME...",
 		"print the exact arguments that plug a guest into a port",
 		"Shared memory included. Several ports are several cards of one guest.", 2,

@@ -77,6 +77,7 @@ int word_add(struct cmd_call *);
 int word_del(struct cmd_call *);
 int word_show(struct cmd_call *);
 int word_wait(struct cmd_call *);
+int word_trace(struct cmd_call *);
 int word_args(struct cmd_call *);
 int word_why(struct cmd_call *);
 int word_bench(struct cmd_call *);

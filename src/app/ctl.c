@@ -3,7 +3,7 @@
  * ctl: the server side. A client is in one of three states:
  *
  *	ASKING ---line complete---> [command runs] ---> TELLING ---all sent---> gone
- *	                                 \---CMD_LATER---> WAITING ---link, time, end---^
+ *	                                 \---CMD_LATER---> WAITING ---link, frames, time, end---^
  *
  * In WAITING only the peer's going is listened for. Each client has one timer; it bounds ASKING and
  * TELLING, and is wait's own time in WAITING.
@@ -22,6 +22,7 @@
 #include <unistd.h>
 
 #include "app/cmd.h"
+#include "app/trace_text.h"
 
 enum ctl_state { ASKING, WAITING, TELLING };
 
@@ -34,7 +35,10 @@ struct ctl_client {
 	size_t in_len, out_len, out_done;
 	char wait_port[NAME_LEN]; /* WAITING for its link */
 	nsec_t wait_time;
-	bool stop; /* WAITING for the end */
+	bool stop;           /* WAITING for the end */
+	struct trace *trace; /* WAITING for its frames; NULL: not */
+	unsigned trace_want;
+	bool as_json;
 	TAILQ_ENTRY(ctl_client) entry;
 };
 
@@ -45,6 +49,7 @@ static void client_free(struct ctl_client *c)
 	struct loop *loop = &c->ctl->net->loop;
 	int fd = c->fd.fd;
 
+	trace_free(c->trace);
 	loop_del(loop, &c->fd);
 	close(fd);
 	loop_timer_release(loop, &c->timer);
@@ -231,11 +236,42 @@ static void client_wait_over(struct ctl_client *c)
 	client_reply(c, CMD_FAILED, "", text);
 }
 
+/* The trace ends with what it has; `why`: it is less than was asked for. */
+static void client_trace_over(struct ctl_client *c, const char *why)
+{
+	unsigned n = trace_count(c->trace);
+	char note[ERR_TEXT] = "", *out = NULL;
+	FILE *f;
+	size_t len;
+
+	f = open_memstream(&out, &len);
+	if (f) {
+		trace_text(f, c->trace, c->wait_port, c->as_json);
+		fclose(f);
+	}
+	trace_free(c->trace);
+	c->trace = NULL;
+	if (!f)
+		snprintf(note, sizeof(note), "the network has no memory");
+	else if (why && n < c->trace_want)
+		snprintf(note, sizeof(note), "trace: %u of %u frames of port '%s': %s", n,
+			c->trace_want, c->wait_port, why);
+	client_reply(c, n && f ? CMD_DONE : CMD_FAILED, out ? out : "", note);
+	free(out);
+}
+
+static void client_traced(void *ctx)
+{
+	client_trace_over(ctx, NULL);
+}
+
 static void client_expired(struct loop_timer *t)
 {
 	struct ctl_client *c = CONTAINER(t, struct ctl_client, timer);
 
-	if (c->state == WAITING)
+	if (c->trace)
+		client_trace_over(c, "the time is over");
+	else if (c->state == WAITING)
 		client_wait_over(c);
 	else
 		client_free(c);
@@ -259,6 +295,25 @@ void ctl_later_link(struct ctl_client *c, const char *port, nsec_t timeout)
 		loop_timer_set(loop, &c->timer, loop_now(loop) + timeout);
 }
 
+int ctl_later_trace(struct ctl_client *c, struct trace_config *conf, bool as_json, nsec_t timeout,
+	struct err *err)
+{
+	struct loop *loop = &c->ctl->net->loop;
+	int r;
+
+	conf->done = client_traced;
+	conf->ctx = c;
+	r = trace_new(&c->trace, conf, err);
+	if (r)
+		return r;
+	client_wait(c);
+	snprintf(c->wait_port, sizeof(c->wait_port), "%s", conf->port->name);
+	c->trace_want = conf->count;
+	c->as_json = as_json;
+	loop_timer_set(loop, &c->timer, loop_now(loop) + timeout);
+	return 0;
+}
+
 void ctl_later_stop(struct ctl_client *c)
 {
 	client_wait(c);
@@ -274,7 +329,12 @@ static void ctl_on_port(void *ctx, struct net_port *p, bool gone)
 
 	for (c = TAILQ_FIRST(&ctl->clients); c; c = next) {
 		next = TAILQ_NEXT(c, entry);
-		if (c->state != WAITING || strcmp(c->wait_port, p->port->name) != 0)
+		if (c->trace && gone) {
+			snprintf(text, sizeof(text), "port '%s' was taken out", p->port->name);
+			client_trace_over(c, text);
+			continue;
+		}
+		if (c->state != WAITING || c->trace || strcmp(c->wait_port, p->port->name) != 0)
 			continue;
 		if (gone) {
 			snprintf(text, sizeof(text), "port '%s' was taken out", p->port->name);

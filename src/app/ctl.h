@@ -17,6 +17,7 @@
 
 #include "app/net.h"
 #include "base/err.h"
+#include "port/trace.h"
 
 #define CTL_CLIENTS  32
 #define CTL_REQUEST  (64 * 1024) /* bytes: 128 ports with long paths fit */
@@ -45,6 +46,9 @@ int ctl_serve(struct ctl *, int fd);
 /* For handlers that return CMD_LATER. */
 void ctl_later_link(struct ctl_client *, const char *port, nsec_t timeout); /* NSEC_NEVER: none */
 void ctl_later_stop(struct ctl_client *);
+/* Answer when the trace has all its frames, its time is over, or a port goes; `done` and `ctx` are filled in. */
+int ctl_later_trace(
+	struct ctl_client *, struct trace_config *, bool as_json, nsec_t timeout, struct err *);
 
 /* The asking side: run words in the network `net`. Status to exit with; `err` has the answer's. */
 int ctl_ask(const char *net, int argc, const char *const *argv, const char *cwd, FILE *out,

@@ -268,6 +268,59 @@ static void test_wait(void **state)
 	assert_int_equal(ctl.nclients, 0);
 }
 
+/* Where one sees whether the network is still traced. */
+static const struct port_ops *ops_of(const char *name)
+{
+	return net_find(&net, name, NULL)->port->ops;
+}
+
+static void test_trace(void **state)
+{
+	const struct port_ops *own;
+	int a;
+
+	(void)state;
+	assert_int_equal(net_add(&net, "vhost-user:a", "/", NULL), 0);
+	assert_int_equal(net_add(&net, "vhost-user:b", "/", NULL), 0);
+	own = ops_of("a");
+	assert_string_equal(answered("{\"argv\":[\"trace\",\"a\",\"-c\",\"0\"]}\n"),
+		"2||trace: -c 0: must be at least 1");
+	assert_non_null(strstr(answered("{\"argv\":[\"trace\",\"a\",\"-c\",\"1001\"]}\n"),
+		"must be a number from 0 to 1000"));
+	a = asked("{\"argv\":[\"trace\",\"a\",\"-t\",\"20\"]}\n");
+	assert_ptr_not_equal(ops_of("a"), own);
+	assert_string_equal(answered("{\"argv\":[\"trace\",\"b\"]}\n"),
+		"2||port 'a' is traced already, and a network has one trace at a time; wait until "
+		"it has ended");
+	port_set_link(net_find(&net, "a", NULL)->port, true);
+	port_set_link(net_find(&net, "a", NULL)->port, false);
+	now += 20 * NSEC_PER_SEC - 1;
+	assert_null(answer(a));
+	now += 1;
+	assert_string_equal(answer(a), "1||trace: 0 of 1 frames of port 'a': the time is over");
+	assert_ptr_equal(ops_of("a"), own);
+	/* who asked goes */
+	a = asked("{\"argv\":[\"trace\",\"a\"]}\n");
+	assert_ptr_not_equal(ops_of("a"), own);
+	close(a);
+	turn();
+	assert_ptr_equal(ops_of("a"), own);
+	/* a port goes, the traced one or another one */
+	a = asked("{\"argv\":[\"trace\",\"a\",\"-c\",\"7\"]}\n");
+	assert_int_equal(net_del(&net, "b", NULL), 0);
+	assert_string_equal(
+		answer(a), "1||trace: 0 of 7 frames of port 'a': port 'b' was taken out");
+	assert_ptr_equal(ops_of("a"), own);
+	a = asked("{\"argv\":[\"trace\",\"a\",\"--json\"]}\n");
+	assert_int_equal(net_del(&net, "a", NULL), 0);
+	assert_non_null(strstr(answer(a), "\"frames\": []"));
+	/* the network ends */
+	assert_int_equal(net_add(&net, "vhost-user:a", "/", NULL), 0);
+	a = asked("{\"argv\":[\"trace\",\"a\"]}\n");
+	ctl_finish(&ctl);
+	assert_string_equal(answer(a), "1||the network ended");
+}
+
 static void test_stop(void **state)
 {
 	int a, b;
@@ -338,6 +391,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_byte_by_byte, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_refused, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_wait, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_trace, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_stop, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_patience, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_many, setup, teardown),
