@@ -48,7 +48,9 @@ static const char *gso_name(uint8_t gso)
 static void print_chain(FILE *f, const struct trace_frame *r)
 {
 	if (!r->rings)
-		fputs("  chain     none: this port has no ring to look into\n", f);
+		fputs("  chain     not known: only that of a vhost-user port is, without impair= "
+		      "and copy=on\n",
+			f);
 	else if (!r->chain_pieces)
 		fputs("  chain     none: made by the device itself\n", f);
 	else
@@ -74,9 +76,9 @@ static void print_header(FILE *f, const struct trace_frame *r)
 
 static void print_where(FILE *f, const struct trace_frame *r)
 {
-	fprintf(f,
-		"  copied    the first %u bytes, to decide on; %u are left in place, %u piece%s\n",
-		r->head_len, r->len - r->head_len, r->pieces, s_of(r->pieces));
+	fprintf(f, "  head      %u bytes%s, to decide on; %u behind them, in %u piece%s, %s\n",
+		r->head_len, r->rings ? " copied" : "", r->len - r->head_len, r->pieces,
+		s_of(r->pieces), r->rings ? "stay in place" : "as the port lends them");
 	if (r->drop)
 		fprintf(f, "  dropped   %s\n", drop_name(r->drop));
 	else if (r->where == TRACE_PORT)
@@ -108,8 +110,9 @@ static void print_to(FILE *f, const struct trace_to *to)
 {
 	fprintf(f, "  to %-6s", to->name);
 	if (to->frames) {
-		fprintf(f, " %llu frame%s, %llu bytes copied once, %llu buffer%s", (ull)to->frames,
-			s_of(to->frames), (ull)to->bytes, (ull)to->bufs, s_of(to->bufs));
+		fprintf(f, " %llu frame%s, %llu bytes%s, %llu buffer%s", (ull)to->frames,
+			s_of(to->frames), (ull)to->bytes, to->rings ? " copied once" : "",
+			(ull)to->bufs, s_of(to->bufs));
 		if (to->merged && to->frames == 1)
 			fprintf(f, ", num_buffers %llu", (ull)to->bufs);
 	}
@@ -246,7 +249,7 @@ static json_t *frame_json(const struct trace_frame *r, unsigned number)
 	json_object_set_new(o, "vlan", vlan_of(r) < 0 ? json_null() : json_integer(vlan_of(r)));
 	json_object_set_new(o, "chain", chain_json(r));
 	json_object_set_new(o, "header", header_json(&r->off));
-	set(o, "head_copied", r->head_len);
+	set(o, "head_bytes", r->head_len);
 	set(o, "pieces_left", r->pieces);
 	set_text(o, "where", r->drop ? "nowhere" : where[r->where]);
 	json_object_set_new(o, "where_port",
