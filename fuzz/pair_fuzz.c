@@ -6,8 +6,8 @@
  *	16 bytes of settings | a bit for each wire segment: lost or not
  *
  * Whatever it says: each stream arrives as it was sent and ends, the engines' audits hold after each
- * step, and nothing is left. No more than two in a row of one direction are lost, of SYNs one, of the same
- * 512 bytes three, so that nobody gives up.
+ * step, and nothing is left. No more than two in a row of one direction are lost, with data or without,
+ * of SYNs one, of the same 512 bytes three, so that nobody gives up.
  */
 #include "net/tcp_pair_rig.h"
 
@@ -22,8 +22,8 @@ struct script {
 
 struct way {
 	struct script *script; /* both ways read the same bits */
-	unsigned in_a_row;
-	uint8_t times[256]; /* by 512 bytes of sequence space */
+	unsigned in_a_row[2];  /* without data, with data */
+	uint8_t times[256];    /* by 512 bytes of sequence space */
 };
 
 static bool lost(void *arg, const struct tcp_out *o, uint32_t seq)
@@ -34,7 +34,8 @@ static bool lost(void *arg, const struct tcp_out *o, uint32_t seq)
 
 	if (s->at == s->nbits)
 		return false;
-	drop = s->bits[s->at / 8] >> s->at % 8 & 1 && w->in_a_row < (o->flags & TCP_SYN ? 1 : 2);
+	drop = s->bits[s->at / 8] >> s->at % 8 & 1 &&
+	       w->in_a_row[o->len > 0] < (o->flags & TCP_SYN ? 1 : 2);
 	s->at++;
 	if (drop && o->len > 0) {
 		uint8_t *times = &w->times[seq / 512 % 256];
@@ -42,7 +43,7 @@ static bool lost(void *arg, const struct tcp_out *o, uint32_t seq)
 		drop = *times < 3;
 		*times += drop;
 	}
-	w->in_a_row = drop ? w->in_a_row + 1 : 0;
+	w->in_a_row[o->len > 0] = drop ? w->in_a_row[o->len > 0] + 1 : 0;
 	return drop;
 }
 
