@@ -18,6 +18,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#define STREAM_READS 4096 /* more than lies in a socket buffer */
+#ifndef SCM_PIDFD
+#define SCM_PIDFD 4
+#endif
 #define STACK_BYTES (64 * 1024)
 
 /* The owner and each thread hold it; the last one frees it. */
@@ -138,7 +142,8 @@ static void inner_discard(struct discard *d, int fd)
 		close_elsewhere(d, fd);
 }
 
-static bool socket_read(struct discard *d, int sock)
+/* What lies in front; false if there is nothing, or it is the end. */
+static bool stream_read(struct discard *d, int sock)
 {
 	union {
 		struct cmsghdr align;
@@ -157,7 +162,9 @@ static bool socket_read(struct discard *d, int sock)
 	for (struct cmsghdr *c = CMSG_FIRSTHDR(&m); c; c = CMSG_NXTHDR(&m, c)) {
 		size_t fds = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
 
-		if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
+		/* the peer may have asked for its own credentials, on this socket, too */
+		if (c->cmsg_level != SOL_SOCKET ||
+			(c->cmsg_type != SCM_RIGHTS && c->cmsg_type != SCM_PIDFD))
 			continue;
 		for (size_t i = 0; i < fds; i++) {
 			int fd;
@@ -166,15 +173,28 @@ static bool socket_read(struct discard *d, int sock)
 			inner_discard(d, fd);
 		}
 	}
-	return n > 0 || m.msg_controllen > 0; /* a datagram may be empty; the end has no control */
+	return n > 0;
 }
 
+/*
+ * Only the end of a stream is known when it is met: datagrams may be empty, with more behind them. And
+ * what a stream can hold is bounded, but its options are the peer's: no belief in that bound.
+ */
 static void socket_discard(struct discard *d, int fd)
 {
+	int type = 0, left = STREAM_READS;
+	socklen_t len = sizeof(type);
+
+	getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &len);
 	shutdown(fd, SHUT_RD);
-	while (socket_read(d, fd))
-		;
-	close(fd);
+	if (type == SOCK_STREAM) {
+		while (left && stream_read(d, fd))
+			left--;
+	}
+	if (type == SOCK_STREAM && left)
+		close(fd);
+	else
+		close_elsewhere(d, fd);
 }
 
 /* ---- both ----------------------------------------------------------------------------------- */

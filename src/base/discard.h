@@ -7,7 +7,7 @@
  * unread in it. So:
  *
  *	eventfd, memory of the kernel's own		close(): nobody is asked
- *	connected Unix socket				no more may come, what lies in it is discarded, close()
+ *	connected Unix stream socket			no more may come, what lies in it is discarded, close()
  *	anything else					close() in a thread of its own, which ends then
  *
  * That thread is the one exception to "no hidden threads": it is made only for a peer that sent what no

@@ -138,7 +138,7 @@ static void inside_of_sockets(void **state)
 	int reader[2], inner[2], outer[2];
 
 	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, inner), 0);
-	assert_int_equal(socketpair(AF_UNIX, SOCK_DGRAM, 0, outer), 0);
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, outer), 0);
 	pass(inner[1], lingering(&reader[0]));
 	pass(outer[1], lingering(&reader[1]));
 	pass(outer[1], eventfd(0, 0));
@@ -152,6 +152,41 @@ static void inside_of_sockets(void **state)
 	until_closed(*state);
 	close(inner[1]);
 	close(outer[1]);
+}
+
+/* Then each read has control, the one at the end, too. */
+static void whose_peer_wants_credentials(void **state)
+{
+	int sv[2], reader, on = 1;
+
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, sv), 0);
+	assert_int_equal(setsockopt(sv[0], SOL_SOCKET, SO_PASSCRED, &on, sizeof(on)), 0);
+	pass(sv[1], lingering(&reader));
+	discard_fd(*state, sv[0]);
+	assert_false(is_open(sv[0]));
+	assert_int_equal(discard_pending(*state), 1);
+	close(reader);
+	until_closed(*state);
+	close(sv[1]);
+}
+
+/* It looks like the end, and hides what comes behind it. */
+static void behind_an_empty_datagram(void **state)
+{
+	static const int types[] = {SOCK_DGRAM, SOCK_SEQPACKET};
+
+	for (unsigned i = 0; i < 2; i++) {
+		int sv[2], reader;
+
+		assert_int_equal(socketpair(AF_UNIX, types[i], 0, sv), 0);
+		assert_int_equal(send(sv[1], "", 0, 0), 0);
+		pass(sv[1], lingering(&reader));
+		discard_fd(*state, sv[0]);
+		assert_int_equal(discard_pending(*state), 1);
+		close(reader);
+		until_closed(*state);
+		close(sv[1]);
+	}
 }
 
 /* The owner may go before its threads. */
@@ -178,6 +213,8 @@ int main(void)
 		T(of_known_kind_at_once),
 		T(one_that_waits),
 		T(inside_of_sockets),
+		T(whose_peer_wants_credentials),
+		T(behind_an_empty_datagram),
 		T(owner_goes_first),
 	};
 

@@ -241,7 +241,7 @@ void vdrv_call(struct vdrv *v, unsigned queue)
 
 /* life */
 
-static void vdrv_close(struct port *p)
+void vdrv_close(struct port *p)
 {
 	struct vdrv *v = vdrv_port(p);
 

@@ -140,7 +140,8 @@ static inline struct vdrv *vdrv_port(struct port *p)
 /* vdrv.c: the life of a driver without its session */
 int vdrv_init(struct vdrv *, const char *name, const struct vdrv_config *, struct loop *,
 	struct log *, struct err *);
-void vdrv_fini(struct vdrv *);    /* both of: */
+void vdrv_fini(struct vdrv *); /* both of: */
+void vdrv_close(struct port *);
 void vdrv_release(struct vdrv *); /* all but the packets and their memory; no loop after it */
 void vdrv_pools_fini(struct vdrv *);
 /* What to ask a device for. */

@@ -172,6 +172,9 @@ void vdrv_free(struct port *p)
 
 	if (!v)
 		return;
+	vdrv_close(p);
+	if (v->pkts.live)
+		vdrv_down(v); /* what is held from now on the peer can neither see nor change */
 	vdrv_release(v);
 	if (v->pkts.live)
 		v->pkts.last = last_packet;

@@ -469,7 +469,8 @@ static bool tx_refused(const struct vdrv *v, const struct pkt *p)
 	struct frame f = {.off = p->off};
 	uint32_t most = f.off.gso ? FRAME_MAX : v->mtu + ETH_HLEN + VDRV_TAGS;
 
-	return p->len < ETH_HLEN || p->len > most || fit_need(&f, v->port.accepts) != FIT_NONE;
+	return p->pool->chunks != &v->chunks || p->len < ETH_HLEN || p->len > most ||
+	       fit_need(&f, v->port.accepts) != FIT_NONE;
 }
 
 unsigned vdrv_send(struct port *port, struct pkt **p, unsigned n)
@@ -483,7 +484,6 @@ unsigned vdrv_send(struct port *port, struct pkt **p, unsigned n)
 		bool waiting = p[i]->account && p[i]->account->waiting;
 		int rc;
 
-		assert(p[i]->pool->chunks == &v->chunks);
 		if (unlikely(vq->nfree < low)) {
 			full = true;
 			break;

@@ -319,7 +319,7 @@ const char *vhost_fe_last_end(const struct vhost_fe *fe)
 
 bool vhost_fe_mac(const struct vhost_fe *fe, uint8_t mac[6])
 {
-	if (!fe->space_told || !(fe->offered & VNET_BIT(MAC)))
+	if (!fe->space_told || !(fe->features & VNET_BIT(MAC)))
 		return false;
 	memcpy(mac, fe->space, 6);
 	return true;
@@ -327,7 +327,7 @@ bool vhost_fe_mac(const struct vhost_fe *fe, uint8_t mac[6])
 
 uint16_t vhost_fe_mtu(const struct vhost_fe *fe)
 {
-	if (!fe->space_told || !(fe->offered & VNET_BIT(MTU)))
+	if (!fe->space_told || !(fe->features & VNET_BIT(MTU)))
 		return 0;
 	return (uint16_t)(fe->space[10] | fe->space[11] << 8);
 }
