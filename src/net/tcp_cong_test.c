@@ -268,6 +268,44 @@ static void test_paced_after_an_outage(void **state)
 	done(&r, t);
 }
 
+/* Nor do hours of them: a quarter of a second between two units, and what is lost goes when the timer says so. */
+static void test_paced_after_many(void **state)
+{
+	struct tcp_conf c = rig_conf();
+	struct rig r;
+	struct tcp *t;
+	uint32_t last;
+
+	(void)state;
+	c.sndbuf = 1 << 20;
+	rig_init(&r, &c);
+	t = rig_connect(&r, "S. 0:0(0) ack 1 win 65535 <mss 500,sackOK>");
+	t->bytes_sent = 1 << 20;
+	t->cc.cwnd = t->cc.ssthresh = 3000;
+	t->srtt = t->min_rtt = 600 * NSEC_PER_SEC;
+	t->rto = 60 * NSEC_PER_SEC;
+	rig_send(&r, t, 50000, 0);
+	for (const nsec_t end = r.now + 2 * NSEC_PER_SEC; r.now < end;) {
+		while (rig_take(&r))
+			;
+		rig_wait(&r, 10 * NSEC_PER_MSEC);
+	}
+	assert_int_equal(t->snd_nxt - t->snd_una, 3000);
+	for (unsigned i = 1; i < 4; i++) {
+		last = t->busy->rto_count;
+		while (t->busy->rto_count == last) {
+			assert_true(tcp_host_deadline(r.x.h) != NSEC_NEVER);
+			r.now = tcp_host_deadline(r.x.h);
+			tcp_host_timer(r.x.h, r.now);
+		}
+		assert_true(rig_take(&r));
+		assert_int_equal(r.out.seq, t->snd_una);
+		while (rig_take(&r))
+			;
+	}
+	done(&r, t);
+}
+
 /* Neither a clean path nor one with a short queue gets slower by pacing. */
 static void test_pacing_costs_nothing(void **state)
 {
@@ -300,6 +338,7 @@ int main(void)
 		cmocka_unit_test(test_paced),
 		cmocka_unit_test(test_paced_but_late),
 		cmocka_unit_test(test_paced_after_an_outage),
+		cmocka_unit_test(test_paced_after_many),
 		cmocka_unit_test(test_pacing_costs_nothing),
 	};
 

@@ -7,7 +7,8 @@
  *
  * A round trip that took an outage, because the ACK of what came through was lost and timestamps tell of
  * the first try, is none: beyond eight times the best one it is not believed here, or what follows an
- * outage of a minute would go out a segment every ten seconds.
+ * outage of a minute would go out a segment every ten seconds. After five minutes of outages the best is
+ * one of them, too: so no unit waits for more than a quarter of a second.
  *
  * Not paced: the first ten segments, rates at which 64 KiB take less than 16 us, and paths whose best
  * round trip is below a millisecond: there a timer costs more than it saves, and on a busy machine who sleeps
@@ -18,12 +19,12 @@
 #define PACE_MIN_RTT  NSEC_PER_MSEC
 #define PACE_MAX_RATE ((uint64_t)65536 * (NSEC_PER_SEC / (16 * NSEC_PER_USEC)))
 #define PACE_CREDIT   NSEC_PER_MSEC
-#define PACE_FREE     10 /* segments */
+#define PACE_FREE     10                    /* segments */
+#define PACE_MOST     (250 * NSEC_PER_MSEC) /* between two units: slower paths are clocked by ACKs */
 
 uint64_t tcp_pacing_rate(const struct tcp *t)
 {
 	uint64_t most = u32_max(t->cc.cwnd, t->snd_nxt - t->snd_una);
-
 	nsec_t rtt = t->srtt < 8 * t->min_rtt ? t->srtt : 8 * t->min_rtt;
 
 	if (rtt <= 0)
@@ -63,4 +64,6 @@ void tcp_pace_sent(struct tcp *t, uint32_t len)
 	if (t->busy->pace_at > from)
 		from = t->busy->pace_at;
 	t->busy->pace_at = from + (nsec_t)(len * (uint64_t)NSEC_PER_SEC / rate);
+	if (t->busy->pace_at > t->host->now + PACE_MOST)
+		t->busy->pace_at = t->host->now + PACE_MOST;
 }
