@@ -269,7 +269,7 @@ static int reply_receive(int sock, struct reply *r, struct err *err)
 		.msg_iovlen = 1,
 		.msg_control = control.bytes,
 		.msg_controllen = sizeof(control.bytes)};
-	int fds[REPLY_FDS];
+	int fds[REPLY_FDS] = {-1};
 	unsigned got = 0;
 	struct cmsghdr *c;
 	ssize_t n;
