@@ -16,6 +16,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "evfd_kept.h"
 #include "port/vhost_be.h"
 #include "port/vhost_sim.h"
 
@@ -66,6 +67,7 @@ static void world_init(struct world *w)
 
 	memset(w, 0, sizeof(*w));
 	must(!loop_init(&w->loop, NULL));
+	evfd_lend(&w->loop);
 	log_init(&w->log, LOG_DEBUG, line, NULL);
 	w->loop.virtual_now = &w->now;
 	must(!socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, sv));
@@ -86,6 +88,7 @@ static void world_fini(struct world *w)
 	vhost_be_free(w->port);
 	vhost_sim_fini(&w->fe);
 	close(w->wild);
+	evfd_take_back(&w->loop);
 	loop_fini(&w->loop);
 }
 

@@ -14,6 +14,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "evfd_kept.h"
 #include "port/vhost_be.h"
 #include "port/vhost_fe_int.h"
 #include "port/vnet.h"
@@ -307,8 +308,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 	static struct world world;
 	struct world *w = &world;
 	char dir[] = "/tmp/weft-fuzz-XXXXXX", path[64];
-	int before = dup(0), after;
+	int before, after;
 
+	evfd_kept();
+	before = dup(0);
 	close(before);
 	memset(w, 0, sizeof(*w));
 	memset(w->last, 0xff, sizeof(w->last));
@@ -317,6 +320,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 	must(mkdtemp(dir) != NULL);
 	snprintf(path, sizeof(path), "%s/s", dir);
 	must(!loop_init(&w->loop, NULL));
+	evfd_lend(&w->loop);
 	w->now = NSEC_PER_SEC;
 	w->loop.virtual_now = &w->now;
 	driver_init(w, path);
@@ -327,6 +331,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 	session_end(w);
 	must(w->granted == w->downs);
 	driver_fini(w);
+	evfd_take_back(&w->loop);
 	loop_fini(&w->loop);
 	must(!rmdir(dir));
 	after = dup(0);

@@ -13,11 +13,18 @@
 
 void evfd_init(struct evfd *e)
 {
+	*e = (struct evfd){.idle = -1};
+}
+
+bool evfd_prepare(struct evfd *e)
+{
 	aio_context_t aio = 0;
 
-	*e = (struct evfd){.idle = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};
-	if (e->idle >= 0 && syscall(SYS_io_setup, ENDS_MAX, &aio) == 0)
+	if (e->idle < 0)
+		e->idle = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (!e->aio && e->idle >= 0 && syscall(SYS_io_setup, ENDS_MAX, &aio) == 0)
 		e->aio = aio;
+	return e->aio != 0;
 }
 
 void evfd_fini(struct evfd *e)
@@ -27,11 +34,6 @@ void evfd_fini(struct evfd *e)
 	if (e->idle >= 0)
 		close(e->idle);
 	*e = (struct evfd){.idle = -1};
-}
-
-bool evfd_is_safe(const struct evfd *e)
-{
-	return e->aio != 0;
 }
 
 static void ends_collect(struct evfd *e)

@@ -23,9 +23,13 @@ struct evfd {
 };
 
 void evfd_init(struct evfd *);
-void evfd_fini(struct evfd *);
-/* False: this kernel, or its limit fs.aio-max-nr, has no context for us; a hostile peer may stop us. */
-bool evfd_is_safe(const struct evfd *);
+void evfd_fini(struct evfd
+		*); /* blocks some 20 ms if it was prepared: the kernel waits for its processors */
+/*
+ * In set-up, before a peer's first eventfd is signalled; no effect when it has been done. False: this kernel, or
+ * its limit fs.aio-max-nr, has no context for us: signals are written, and a hostile peer may stop us.
+ */
+bool evfd_prepare(struct evfd *);
 /* `fd` must be an eventfd. A full one means that a signal is pending already. */
 void evfd_signal(struct evfd *, int fd);
 

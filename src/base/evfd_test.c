@@ -44,6 +44,7 @@ static void each_arrives(void **state)
 {
 	int fd = eventfd(0, EFD_NONBLOCK);
 
+	evfd_prepare(*state);
 	for (unsigned i = 0; i < 3000; i++)
 		evfd_signal(*state, fd);
 	assert_int_equal(taken(fd), 3000);
@@ -55,7 +56,7 @@ static void full_and_blocking(void **state)
 	const uint64_t full = FULL;
 	int fd = eventfd(0, 0);
 
-	if (!evfd_is_safe(*state)) {
+	if (!evfd_prepare(*state)) {
 		printf("no asynchronous I/O here (fs.aio-max-nr?)\n");
 		skip();
 	}
@@ -75,7 +76,6 @@ static void without_a_context(void **state)
 	int fd = eventfd(0, EFD_NONBLOCK);
 
 	(void)state;
-	assert_false(evfd_is_safe(&none));
 	evfd_signal(&none, fd);
 	assert_int_equal(taken(fd), 1);
 	assert_int_equal(write(fd, &full, sizeof(full)), sizeof(full));

@@ -200,6 +200,7 @@ static bool burst_room(const struct tap *t, const struct burst *b, unsigned max)
 /* Each burst begins with another queue, so that none waits behind a busy one for ever. */
 static void lend_queues(struct tap *t, struct burst *b, unsigned max)
 {
+	assert(t->i.queues);
 	for (unsigned i = 0; i < t->i.queues; i++) {
 		struct tap_q *tq = &t->queue[(t->turn + i) % t->i.queues];
 

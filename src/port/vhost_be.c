@@ -171,11 +171,6 @@ int vhost_be_open(struct port **port, const char *name, const struct vhost_be_co
 		vhost_be_free(&be->dev.port);
 		return r;
 	}
-	if (!evfd_is_safe(&loop->evfd))
-		log_say(log, LOG_WARN, be->dev.port.name,
-			"no asynchronous I/O (fs.aio-max-nr?): a front-end that means ill can make "
-			"a "
-			"notification wait");
 	*port = &be->dev.port;
 	return 0;
 }

@@ -30,6 +30,7 @@ static int place_setup(void **state)
 	assert_non_null(mkdtemp(p->dir));
 	snprintf(p->path, sizeof(p->path), "%s/a.sock", p->dir);
 	assert_int_equal(loop_init(&p->r.loop, NULL), 0);
+	evfd_prepare(&p->r.loop.evfd); /* has a descriptor, which stays */
 	p->r.now = NSEC_PER_SEC;
 	p->r.loop.virtual_now = &p->r.now;
 	loop_refresh(&p->r.loop);

@@ -165,6 +165,7 @@ static inline int fe_setup(void **state)
 	assert_non_null(mkdtemp(r->dir));
 	snprintf(r->path, sizeof(r->path), "%s/a.sock", r->dir);
 	assert_int_equal(loop_init(&r->loop, NULL), 0);
+	evfd_prepare(&r->loop.evfd); /* has a descriptor, which stays */
 	r->now = NSEC_PER_SEC;
 	r->loop.virtual_now = &r->now;
 	loop_refresh(&r->loop);

@@ -509,6 +509,11 @@ static const char *signal_get(
 	/* for where evfd_signal() has to write */
 	if (kind == FD_EVENTFD && fcntl(be->conn.io.fds[0], F_SETFL, O_NONBLOCK))
 		return "cannot make the descriptor non-blocking";
+	if (kind == FD_EVENTFD && !evfd_prepare(&be->dev.port.loop->evfd))
+		log_say(be->dev.port.log, LOG_WARN, be->dev.port.name,
+			"no asynchronous I/O (fs.aio-max-nr?): a front-end that means ill can make "
+			"a "
+			"notification wait");
 	*fd = vhost_io_take(&be->conn.io, 0);
 	return NULL;
 }

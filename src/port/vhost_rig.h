@@ -88,6 +88,7 @@ static inline int setup(void **state)
 
 	memset(r, 0, sizeof(*r));
 	assert_int_equal(loop_init(&r->loop, NULL), 0);
+	evfd_prepare(&r->loop.evfd); /* has a descriptor, which stays */
 	r->now = NSEC_PER_SEC;
 	r->loop.virtual_now = &r->now;
 	loop_refresh(&r->loop);
