@@ -8,11 +8,12 @@
 #include <errno.h>
 #include <string.h>
 
-#define STEP      64                    /* datagrams, or trains, in one turn */
-#define TRAIN_MAX 128                   /* datagrams of one send */
-#define AGAIN     (50 * NSEC_PER_MSEC)  /* until the report is asked for again */
-#define LOST      (200 * NSEC_PER_MSEC) /* after which a response does not come */
-#define ASKS      40
+#define STEP       64                    /* datagrams, or trains, in one turn */
+#define TRAIN_MAX  128                   /* datagrams of one send */
+#define AGAIN      (50 * NSEC_PER_MSEC)  /* until the report is asked for again */
+#define LOST       (200 * NSEC_PER_MSEC) /* after which a response does not come */
+#define ASKS       40
+#define REPORT_LEN 48
 
 enum { UDP_DATA = 1, UDP_ASK, UDP_REPORT };
 
@@ -78,10 +79,11 @@ static void count_data(struct flow *f, const uint8_t *p, uint32_t len, nsec_t no
 	side->last = now;
 }
 
-static void report(struct flow *f, uint32_t id, const struct udp_addr *to, nsec_t now)
+static void report(struct flow *f, const uint8_t *ask, const struct udp_addr *to, nsec_t now)
 {
+	const uint32_t id = get_be32(ask + 4);
 	const struct flow_count *c = count_of(f->side, id);
-	uint8_t out[FLOW_REPORT];
+	uint8_t out[REPORT_LEN];
 
 	put_be32(out, BENCH_MAGIC + UDP_REPORT);
 	put_be32(out + 4, id);
@@ -89,6 +91,7 @@ static void report(struct flow *f, uint32_t id, const struct udp_addr *to, nsec_
 	flow_put64(out + 16, c->bytes);
 	flow_put64(out + 24, (uint64_t)(c->last - c->first));
 	flow_put64(out + 32, c->wrong);
+	memcpy(out + 40, ask + 8, 8);
 	sock_send(socks(f), f->s, &(struct iovec){out, sizeof(out)}, 1, 0, to, 0, now);
 }
 
@@ -113,7 +116,7 @@ enum flow_next flow_udp_serve(struct flow *f, nsec_t now)
 			if (get_be32(p) == BENCH_MAGIC + UDP_DATA)
 				count_data(f, p, len, now);
 			else if (get_be32(p) == BENCH_MAGIC + UDP_ASK)
-				report(f, get_be32(p + 4), &info.from, now);
+				report(f, p, &info.from, now);
 		}
 	}
 	return FLOW_MORE;
@@ -161,14 +164,15 @@ static void take_report(struct flow *f, const uint8_t *p)
 	f->ending = true;
 }
 
-/* Ask for the report until it is there. */
+/* Ask for the report until it is there: one that answers this, not a copy of one from before. */
 static enum flow_next client_report(struct flow *f, nsec_t now)
 {
-	uint8_t in[FLOW_REPORT], ask[FLOW_UDP_HEAD] = {0};
+	uint8_t in[REPORT_LEN], ask[FLOW_UDP_HEAD];
 	const struct iovec v = {in, sizeof(in)};
 
-	while (!f->ending && sock_recv(socks(f), f->s, &v, 1, 0, NULL, now) == FLOW_REPORT)
-		if (get_be32(in) == BENCH_MAGIC + UDP_REPORT && get_be32(in + 4) == f->id)
+	while (!f->ending && sock_recv(socks(f), f->s, &v, 1, 0, NULL, now) == REPORT_LEN)
+		if (get_be32(in) == BENCH_MAGIC + UDP_REPORT && get_be32(in + 4) == f->id &&
+			flow_get64(in + 40) == f->sent)
 			take_report(f, in);
 	if (f->ending)
 		return FLOW_OVER;
@@ -179,6 +183,7 @@ static enum flow_next client_report(struct flow *f, nsec_t now)
 	f->asked = now;
 	put_be32(ask, BENCH_MAGIC + UDP_ASK);
 	put_be32(ask + 4, f->id);
+	flow_put64(ask + 8, f->sent);
 	sock_send(socks(f), f->s, &(struct iovec){ask, sizeof(ask)}, 1, 0, &f->side->c.server, 0,
 		now);
 	return FLOW_WAIT;
