@@ -50,7 +50,8 @@ void tcp_cc_acked(struct tcp *t, uint32_t bytes)
 	if (t->cc.cwnd < t->cc.ssthresh) {
 		uint32_t room = t->cc.ssthresh - t->cc.cwnd, some = u32_min(bytes, room);
 
-		if (t->busy->hystart.css) {
+		/* in the first slow start only [RFC 9406 4.3] */
+		if (t->busy->hystart.css && t->cc.ssthresh == UINT32_MAX) {
 			t->cc.cwnd += bytes / CSS_DIVISOR;
 			return;
 		}

@@ -60,6 +60,21 @@ static void test_timer_was_wrong(void **state)
 	done(&r, t);
 }
 
+/* The first was lost and the others waited for it: one ACK for all of them proves no wrong timer. */
+static void test_timer_was_right_and_all_is_there(void **state)
+{
+	struct rig r;
+	struct tcp *t;
+
+	(void)state;
+	t = timed_out(&r, NULL);
+	rig_in(&r, ". 1:1(0) ack 6001");
+	assert_int_equal(r.x.h->c.frto_spurious, 0);
+	assert_true(t->cc.ssthresh < UINT32_MAX);
+	assert_true(t->cc.cwnd < 6000);
+	done(&r, t);
+}
+
 /* One ACK for more than what was sent again says all. */
 static void test_timer_was_wrong_at_once(void **state)
 {
@@ -330,6 +345,7 @@ static void test_pacing_costs_nothing(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_timer_was_right_and_all_is_there),
 		cmocka_unit_test(test_timer_was_wrong),
 		cmocka_unit_test(test_timer_was_wrong_at_once),
 		cmocka_unit_test(test_timer_was_right),

@@ -22,7 +22,8 @@ bool tcp_frto_ack(struct tcp *t, const struct tcp_in *in)
 
 	if (l->frto == FRTO_OFF || l->ca != TCP_CA_LOSS)
 		return false;
-	if (in->first_try && l->undo_ok) {
+	/* One ACK for both is what a real loss of the first gets, too. [RFC 5682 2.1 (2)(b)] */
+	if (in->first_try && !in->second_try && l->undo_ok) {
 		t->host->c.frto_spurious++;
 		tcp_loss_undo(t);
 		return true;

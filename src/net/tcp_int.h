@@ -342,7 +342,8 @@ struct tcp_in {
 	/* what the ACK step found, for loss recovery */
 	uint32_t una_before, sacked_new, acked;
 	bool dsack, is_dup, wnd_update;
-	bool first_try; /* lost, it was thought, and never sent again, but it has arrived */
+	bool first_try;  /* lost, it was thought, and never sent again, but it has arrived */
+	bool second_try; /* of what was sent again some is acknowledged, too */
 };
 
 static inline uint32_t tcp_ip_hdr(const struct tcp_tuple *tu)

@@ -257,6 +257,7 @@ static void txseg_trim(struct tcp *t, struct tcp_txseg *s, unsigned k)
 static nsec_t ack_rtt(struct tcp *t, struct tcp_in *in, const struct tcp_txseg *s, uint64_t mask)
 {
 	in->first_try |= (mask & s->lost & ~s->again) != 0;
+	in->second_try |= (mask & s->again) != 0;
 	return mask & s->again ? -1 : t->host->now - s->xmit;
 }
 
