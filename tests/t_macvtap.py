@@ -6,6 +6,7 @@ Then taps that were opened before weft started, and what is said where something
 """
 import contextlib
 import fcntl
+import json
 import os
 import pathlib
 import pwd
@@ -18,10 +19,11 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent / "lib"))
 import t as frame                                                       # noqa: E402
 from guest import Missing, Nic, UmlGuest, _die_with_parent              # noqa: E402
 from t import check, equal, until                                       # noqa: E402
-from weft import Weft, call, heard_hash, listen_hash, program, xfer     # noqa: E402
+from weft import Weft, call, heard_hash, iperf_server, listen_hash, program, xfer     # noqa: E402
 
 MAC = "02:00:00:00:00:0a"
 MIB = 8
+IPERF = ("", "off=csum+guest_csum")
 TUNSETIFF, IFF_TUN, IFF_TAP, IFF_NO_PI, IFF_VNET_HDR = 0x400454CA, 1, 2, 0x1000, 0x4000
 
 
@@ -90,6 +92,14 @@ class Outside:
         sent = self.run(xfer(), "send", address, "7000", str(mib), str(seed)).strip()
         equal(heard_hash(g), [sent, str(mib << 20)], "SHA-256 and length, inwards")
 
+    def iperf(self, to):
+        """To the guest, and from it."""
+        for options in ((), ("-R",), ("-u", "-b", "50M", "-l", "1400")):
+            told = json.loads(self.run("iperf3", "-J", "-c", to, "-t", "1", *options))
+            check("error" not in told, f"iperf3 {options}: {told.get('error')}")
+            end = told["end"].get("sum_received") or told["end"]["sum"]
+            check(end["bytes"] > 0, f"iperf3 {options}: nothing came")
+
     def close(self):
         self.proc.kill()
         self.proc.wait()
@@ -109,6 +119,7 @@ def guest_and_outside(t):
         with Weft(f"vhost-user:a,mac={MAC}") as w:
             g = UmlGuest("a", [Nic(w.socket("a"), ip="10.0.0.1/24+fd00::1/64")], extra=[xfer()]).boot()
             g.ready()
+            iperf_server(g)
             copies = {}
             for words in ("", "off=csum+guest_csum", "off=guest_tso4+guest_tso6,mode=private", "vnet_hdr=10",
                           "vnet_hdr=20,mode=vepa", "mode=passthru", "queues=4", "copy=on,order=0", "copy=on,order=1",
@@ -122,6 +133,8 @@ def guest_and_outside(t):
                         g.run("ping -c 2 -i 0.2 -W 3 10.0.0.9 && ping -c 2 -i 0.2 -W 3 fd00::9")
                         out.hears(g, "10.0.0.9", t.seed)
                         out.tells(g, "fd00::1", t.seed + 1)
+                        if words in IPERF:
+                            out.iperf("10.0.0.1")
                         s, port = stats(w, "m"), w.port("m")
                         equal(len(port["queues"]), 4 if "queues" in words else 1, "queues")
                         equal(sum(q["frames_out"] for q in port["queues"]), s["out"]["frames"], "frames by queue")

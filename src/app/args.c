@@ -115,8 +115,8 @@ static int args_uml(const struct guest *g)
 	}
 	fputc('\n', g->call->out);
 	err_set(&g->call->err, 0,
-		"its memory is a file in $TMPDIR, else /tmp: on a tmpfs, such as with "
-		"TMPDIR=/dev/shm, it spares the disk");
+		"its memory is a file in $TMPDIR or /dev/shm, whichever is on a tmpfs; "
+		"one on a disk is refused");
 	return CMD_DONE;
 }
 
