@@ -14,6 +14,7 @@ import shutil
 import struct
 import subprocess
 import sys
+import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent / "lib"))
 import t as frame                                                       # noqa: E402
@@ -95,7 +96,11 @@ class Outside:
     def iperf(self, to):
         """To the guest, and from it."""
         for options in ((), ("-R",), ("-u", "-b", "50M", "-l", "1400")):
-            told = json.loads(self.run("iperf3", "-J", "-c", to, "-t", "1", *options))
+            for _ in range(20):     # the server listens again a moment after the last one
+                told = json.loads(self.run("iperf3", "-J", "-c", to, "-t", "1", *options))
+                if "refused" not in told.get("error", ""):
+                    break
+                time.sleep(0.2)
             check("error" not in told, f"iperf3 {options}: {told.get('error')}")
             end = told["end"].get("sum_received") or told["end"]["sum"]
             check(end["bytes"] > 0, f"iperf3 {options}: nothing came")
