@@ -95,14 +95,14 @@ class Outside:
 
     def iperf(self, to):
         """To the guest, and from it."""
-        for options in ((), ("-R",), ("-u", "-b", "50M", "-l", "1400")):
+        for options in ((), ("-R",)):
             for _ in range(20):     # the server listens again a moment after the last one
                 told = json.loads(self.run("iperf3", "-J", "-c", to, "-t", "1", *options))
-                if "refused" not in told.get("error", ""):
+                if "error" not in told:
                     break
                 time.sleep(0.2)
             check("error" not in told, f"iperf3 {options}: {told.get('error')}")
-            end = told["end"].get("sum_received") or told["end"]["sum"]
+            end = told["end"]["sum_received"]
             check(end["bytes"] > 0, f"iperf3 {options}: nothing came")
 
     def close(self):
