@@ -36,7 +36,7 @@ int main(void)
 	int fd = eventfd(0, EFD_CLOEXEC);
 
 	evfd_init(&e);
-	if (fd < 0 || !evfd_prepare(&e)) {
+	if (fd < 0 || evfd_prepare(&e)) {
 		fprintf(stderr, "no asynchronous I/O here: look at fs.aio-max-nr\n");
 		return 1;
 	}

@@ -13,9 +13,9 @@
  * The host drives: it either calls weft_net_dispatch() with waiting, or polls weft_net_fd() for reading,
  * at most for weft_net_timeout_ns(), and dispatches without waiting. The library prints nothing, installs
  * no signal handler and never ends the process. It runs in the caller's thread, but for one thing: a
- * descriptor of a kind that vhost-user does not know, sent by a peer, is closed by a thread that is made
- * for it, has all signals blocked, and may outlive the network: such a close() waits as long as the peer
- * likes. A network belongs to one thread at a time; several networks are independent.
+ * descriptor of a kind that vhost-user does not know, sent by a peer, is closed by a thread, one for each
+ * port that has such. It has all signals blocked, and may outlive the network: such a close() waits as
+ * long as the peer likes. A network belongs to one thread at a time; several networks are independent.
  *
  * Functions that can fail return 0 or a negative errno and fill `err` (WEFT_ERR bytes, or NULL) with one
  * line that names what is wrong and what would be right.

@@ -9,30 +9,30 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
-#include <stdatomic.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
+#include <sys/queue.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define STREAM_READS 4096 /* more than lies in a socket buffer */
-#ifndef SCM_PIDFD
-#define SCM_PIDFD 4
-#endif
 #define STACK_BYTES (64 * 1024)
 
-/* The owner and each thread hold it; the last one frees it. */
-struct discard_shared {
-	atomic_uint holders;
-	atomic_uint pending;
+struct job {
+	STAILQ_ENTRY(job) entry;
+	int fd;
 };
 
-struct job {
-	struct discard_shared *shared;
-	int fd;
+/* The owner and the thread share it; the last one frees it. */
+struct discard_shared {
+	pthread_mutex_t lock;
+	STAILQ_HEAD(, job) jobs;
+	unsigned pending; /* with the one that is being closed */
+	bool running;     /* there is a thread */
+	bool orphan;      /* there is no owner any more */
 };
 
 /* ---- kinds ---------------------------------------------------------------------------------- */
@@ -71,130 +71,86 @@ enum fd_kind fd_kind(int fd)
 
 /* ---- the thread ----------------------------------------------------------------------------- */
 
-static void shared_drop(struct discard_shared *s)
+static void *jobs_run(void *arg)
 {
-	if (atomic_fetch_sub(&s->holders, 1) == 1)
+	struct discard_shared *s = arg;
+	struct job *job;
+	bool orphan;
+
+	pthread_mutex_lock(&s->lock);
+	while ((job = STAILQ_FIRST(&s->jobs))) {
+		STAILQ_REMOVE_HEAD(&s->jobs, entry);
+		pthread_mutex_unlock(&s->lock);
+		close(job->fd);
+		free(job);
+		pthread_mutex_lock(&s->lock);
+		s->pending--;
+	}
+	s->running = false;
+	orphan = s->orphan;
+	pthread_mutex_unlock(&s->lock);
+	if (orphan)
 		free(s);
-}
-
-static void *job_run(void *arg)
-{
-	struct job *job = arg;
-
-	close(job->fd);
-	atomic_fetch_sub(&job->shared->pending, 1);
-	shared_drop(job->shared);
-	free(job);
 	return NULL;
 }
 
-static bool thread_start(struct job *job)
+/* Locked. Where no thread can be made now, one is tried again whenever somebody asks what is pending. */
+static void thread_wanted(struct discard_shared *s)
 {
 	pthread_attr_t attr;
 	sigset_t all, before;
 	pthread_t thread;
-	int rc;
 
-	if (pthread_attr_init(&attr))
-		return false;
+	if (s->running || STAILQ_EMPTY(&s->jobs) || pthread_attr_init(&attr))
+		return;
 	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
 	pthread_attr_setstacksize(&attr, STACK_BYTES);
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
-	rc = pthread_create(&thread, &attr, job_run, job);
+	s->running = pthread_create(&thread, &attr, jobs_run, s) == 0;
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	pthread_attr_destroy(&attr);
-	return rc == 0;
 }
 
-/* Where there is no thread it stays open, and pending: better than to stand still. */
+static struct discard_shared *shared_of(struct discard *d)
+{
+	if (d->shared)
+		return d->shared;
+	d->shared = calloc(1, sizeof(*d->shared));
+	if (d->shared) {
+		pthread_mutex_init(&d->shared->lock, NULL);
+		STAILQ_INIT(&d->shared->jobs);
+	}
+	return d->shared;
+}
+
+/* Without memory for it it stays open: better than to stand still. */
 static void close_elsewhere(struct discard *d, int fd)
 {
+	struct discard_shared *s = shared_of(d);
 	struct job *job = malloc(sizeof(*job));
 
-	if (!d->shared)
-		d->shared = calloc(1, sizeof(*d->shared));
-	if (!d->shared || !job) {
+	if (!s || !job) {
 		free(job);
 		return;
 	}
-	if (!d->shared->holders)
-		d->shared->holders = 1;
-	*job = (struct job){d->shared, fd};
-	atomic_fetch_add(&d->shared->pending, 1);
-	atomic_fetch_add(&d->shared->holders, 1);
-	if (thread_start(job))
-		return;
-	atomic_fetch_sub(&d->shared->holders, 1);
-	free(job);
+	job->fd = fd;
+	pthread_mutex_lock(&s->lock);
+	STAILQ_INSERT_TAIL(&s->jobs, job, entry);
+	s->pending++;
+	thread_wanted(s);
+	pthread_mutex_unlock(&s->lock);
 }
 
-/* ---- sockets -------------------------------------------------------------------------------- */
-
-/* One that came inside of another socket; another socket in there may hold more. */
-static void inner_discard(struct discard *d, int fd)
+/* A stream that nothing more can come into and in which nothing lies: no descriptor, either. */
+static bool socket_is_empty(int fd)
 {
-	enum fd_kind kind = fd_kind(fd);
-
-	if (kind == FD_EVENTFD || kind == FD_MEMORY)
-		close(fd);
-	else
-		close_elsewhere(d, fd);
-}
-
-/* What lies in front; false if there is nothing, or it is the end. */
-static bool stream_read(struct discard *d, int sock)
-{
-	union {
-		struct cmsghdr align;
-		char bytes[CMSG_SPACE(DISCARD_FDS * sizeof(int))];
-	} control;
-	uint8_t bytes[4096];
-	struct iovec iov = {bytes, sizeof(bytes)};
-	struct msghdr m = {.msg_iov = &iov,
-		.msg_iovlen = 1,
-		.msg_control = control.bytes,
-		.msg_controllen = sizeof(control.bytes)};
-	ssize_t n = recvmsg(sock, &m, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
-
-	if (n < 0)
-		return false;
-	for (struct cmsghdr *c = CMSG_FIRSTHDR(&m); c; c = CMSG_NXTHDR(&m, c)) {
-		size_t fds = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
-
-		/* the peer may have asked for its own credentials, on this socket, too */
-		if (c->cmsg_level != SOL_SOCKET ||
-			(c->cmsg_type != SCM_RIGHTS && c->cmsg_type != SCM_PIDFD))
-			continue;
-		for (size_t i = 0; i < fds; i++) {
-			int fd;
-
-			memcpy(&fd, CMSG_DATA(c) + i * sizeof(int), sizeof(fd));
-			inner_discard(d, fd);
-		}
-	}
-	return n > 0;
-}
-
-/*
- * Only the end of a stream is known when it is met: datagrams may be empty, with more behind them. And
- * what a stream can hold is bounded, but its options are the peer's: no belief in that bound.
- */
-static void socket_discard(struct discard *d, int fd)
-{
-	int type = 0, left = STREAM_READS;
+	int type = 0, unread = 0;
 	socklen_t len = sizeof(type);
 
-	getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &len);
-	shutdown(fd, SHUT_RD);
-	if (type == SOCK_STREAM) {
-		while (left && stream_read(d, fd))
-			left--;
-	}
-	if (type == SOCK_STREAM && left)
-		close(fd);
-	else
-		close_elsewhere(d, fd);
+	if (getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &len) || type != SOCK_STREAM)
+		return false; /* messages may be empty, and carry descriptors */
+	return !shutdown(fd, SHUT_RD) && !ioctl(fd, FIONREAD, &unread) && !unread;
 }
 
 /* ---- both ----------------------------------------------------------------------------------- */
@@ -207,7 +163,11 @@ void discard_fd(struct discard *d, int fd)
 		close(fd);
 		break;
 	case FD_SOCKET:
-		socket_discard(d, fd);
+		if (socket_is_empty(fd)) {
+			close(fd);
+			break;
+		}
+		close_elsewhere(d, fd);
 		break;
 	case FD_OTHER:
 		close_elsewhere(d, fd);
@@ -217,12 +177,37 @@ void discard_fd(struct discard *d, int fd)
 
 unsigned discard_pending(const struct discard *d)
 {
-	return d->shared ? atomic_load(&d->shared->pending) : 0;
+	struct discard_shared *s = d->shared;
+	unsigned n;
+
+	if (!s)
+		return 0;
+	pthread_mutex_lock(&s->lock);
+	thread_wanted(s);
+	n = s->pending;
+	pthread_mutex_unlock(&s->lock);
+	return n;
 }
 
 void discard_fini(struct discard *d)
 {
-	if (d->shared)
-		shared_drop(d->shared);
+	struct discard_shared *s = d->shared;
+	struct job *job;
+	bool running;
+
 	d->shared = NULL;
+	if (!s)
+		return;
+	pthread_mutex_lock(&s->lock);
+	s->orphan = true;
+	thread_wanted(s);
+	running = s->running;
+	pthread_mutex_unlock(&s->lock);
+	if (running)
+		return; /* it frees the rest */
+	while ((job = STAILQ_FIRST(&s->jobs))) {
+		STAILQ_REMOVE_HEAD(&s->jobs, entry);
+		free(job);
+	}
+	free(s);
 }

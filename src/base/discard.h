@@ -7,12 +7,13 @@
  * unread in it. So:
  *
  *	eventfd, memory of the kernel's own		close(): nobody is asked
- *	connected Unix stream socket			no more may come, what lies in it is discarded, close()
- *	anything else					close() in a thread of its own, which ends then
+ *	Unix stream socket, nothing unread in it	no more may come, close()
+ *	anything else					close() in a thread
  *
- * That thread is the one exception to "no hidden threads": it is made only for a peer that sent what no
- * protocol of ours knows, has all signals blocked, and touches nothing but its descriptors. How many
- * there may be is for the owner to say, who asks discard_pending().
+ * What lies in a socket is never looked at: it may be thousands of descriptors, and each would be one of
+ * ours. A `struct discard` has one thread, while there is something to close: it closes one after the
+ * other, has all signals blocked, and touches nothing else. It is the one exception to "no hidden
+ * threads". How much may be pending is for the owner to say, who asks discard_pending().
  */
 #ifndef BASE_DISCARD_H
 #define BASE_DISCARD_H
@@ -32,10 +33,10 @@ enum fd_kind {
 enum fd_kind fd_kind(int fd);
 
 struct discard {
-	struct discard_shared *shared; /* with its threads; NULL: there was none yet */
+	struct discard_shared *shared; /* with its thread; NULL: there was nothing yet */
 };
 
-/* Zeroed memory is a good beginning. Threads that are under way end by themselves. */
+/* Zeroed memory is a good beginning. A thread that is under way ends by itself. */
 void discard_fini(struct discard *);
 void discard_fd(struct discard *, int fd);
 /* How many descriptors are not closed yet. */

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <linux/aio_abi.h>
+#include <poll.h>
 #include <stddef.h>
 #include <sys/eventfd.h>
 #include <sys/syscall.h>
@@ -16,15 +17,18 @@ void evfd_init(struct evfd *e)
 	*e = (struct evfd){.idle = -1};
 }
 
-bool evfd_prepare(struct evfd *e)
+int evfd_prepare(struct evfd *e)
 {
 	aio_context_t aio = 0;
 
+	if (e->aio)
+		return 0;
 	if (e->idle < 0)
 		e->idle = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	if (!e->aio && e->idle >= 0 && syscall(SYS_io_setup, ENDS_MAX, &aio) == 0)
-		e->aio = aio;
-	return e->aio != 0;
+	if (e->idle < 0 || syscall(SYS_io_setup, ENDS_MAX, &aio))
+		return -errno;
+	e->aio = aio;
+	return 0;
 }
 
 void evfd_fini(struct evfd *e)
@@ -58,7 +62,10 @@ static bool signal_submit(struct evfd *e, int fd)
 	return syscall(SYS_io_submit, e->aio, 1L, &list) == 1;
 }
 
-/* A process that was forked does not have its parent's context: there, too, write() has to do. */
+/*
+ * A process that was forked does not have its parent's context: there, too, write() has to do. So it has if
+ * the kernel is out of memory for a request; then it is written only where there is room just now.
+ */
 void evfd_signal(struct evfd *e, int fd)
 {
 	const uint64_t one = 1;
@@ -71,6 +78,8 @@ void evfd_signal(struct evfd *e, int fd)
 			e->ended++;
 			return;
 		}
+		if (poll(&(struct pollfd){fd, POLLOUT, 0}, 1, 0) <= 0)
+			return; /* full: a signal is pending already */
 	}
 	do {
 		n = write(fd, &one, sizeof(one));

@@ -23,13 +23,14 @@ struct evfd {
 };
 
 void evfd_init(struct evfd *);
-void evfd_fini(struct evfd
-		*); /* blocks some 20 ms if it was prepared: the kernel waits for its processors */
+/* Blocks some 20 ms if it was prepared: the kernel waits for its processors. */
+void evfd_fini(struct evfd *);
 /*
- * In set-up, before a peer's first eventfd is signalled; no effect when it has been done. False: this kernel, or
- * its limit fs.aio-max-nr, has no context for us: signals are written, and a hostile peer may stop us.
+ * In set-up, before there is any peer: one of them could use the kernel's contexts up. No effect when it has
+ * been done. 0, or what io_setup() says: -EAGAIN: fs.aio-max-nr is used up; -ENOSYS, -EPERM: there is none
+ * in this kernel or sandbox. Without one signals are written, and a hostile peer may stop us.
  */
-bool evfd_prepare(struct evfd *);
+int evfd_prepare(struct evfd *);
 /* `fd` must be an eventfd. A full one means that a signal is pending already. */
 void evfd_signal(struct evfd *, int fd);
 

@@ -36,15 +36,26 @@ void hold_fini(struct hold *h)
 		loop_timer_release(h->loop, &h->timer);
 }
 
-bool hold_wish(struct hold *h)
+/* What was published since the last wish. */
+static bool is_bulk(struct hold *h)
 {
-	uint64_t fresh = h->count->bytes - h->bytes;
+	uint64_t bytes = h->count->bytes - h->bytes, frames = h->count->frames - h->frames;
 
 	h->bytes = h->count->bytes;
-	if (h->timer.set)
+	h->frames = h->count->frames;
+	return bytes >= HOLD_BULK && bytes >= frames * HOLD_MEAN;
+}
+
+bool hold_wish(struct hold *h)
+{
+	bool bulk = is_bulk(h);
+
+	if (h->timer.set && bulk)
 		return false;
-	if (!h->gap || fresh < HOLD_BULK || loop_now(h->loop) >= h->last + h->gap)
+	if (!h->gap || !bulk || loop_now(h->loop) >= h->last + h->gap) {
+		loop_timer_cancel(h->loop, &h->timer);
 		return told(h);
+	}
 	if (h->skip_left) {
 		h->skip_left--;
 		return told(h);

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * hold: interrupt moderation. The notifications of a bulk stream keep a distance of `gap`, so that one
- * interrupt of the guest carries what came meanwhile. Nothing else waits: not the first after a
- * quiet `gap`, not one of small frames, and not those of a peer that sends one thing and waits for the
- * answer: a hold that gathered nothing is not repeated for 1, 3, 7 ... 63 notifications.
+ * interrupt of the guest carries what came meanwhile. Nothing else begins to wait: not the first after a
+ * quiet `gap`, not one of small frames (which takes along what is held), and not those of a peer that sends
+ * one thing and waits for the answer: a hold that gathered nothing is not repeated for 1, 3, 7 ... 63
+ * notifications. A small frame behind a held one waits with it if the driver does not ask for its own.
  */
 #ifndef PORT_HOLD_H
 #define PORT_HOLD_H
@@ -11,7 +12,8 @@
 #include "base/loop.h"
 #include "port/port.h"
 
-#define HOLD_BULK 8192 /* bytes published at once from which on it is a bulk stream */
+#define HOLD_BULK 8192 /* bytes since the last wish from which on it is a bulk stream, ... */
+#define HOLD_MEAN 1024 /* ... if the frames are not small */
 
 struct hold {
 	void (*send)(struct hold *); /* what was held is due */
@@ -23,7 +25,8 @@ struct hold {
 	struct loop_timer timer; /* set while one is held */
 	const struct port_counters *count;
 	nsec_t last;              /* when the last one went */
-	uint64_t bytes, gathered; /* *count at the last wish, frames when it began to wait */
+	uint64_t bytes, frames;   /* *count at the last wish */
+	uint64_t gathered;        /* frames when it began to wait */
 	unsigned skip, skip_left; /* not to be held, as it did not help */
 };
 

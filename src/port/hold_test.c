@@ -96,7 +96,14 @@ static void small_frames_never_wait(void **state)
 
 	for (unsigned i = 0; i < 10; i++)
 		assert_true(publish(r, 5, HOLD_BULK - 1));
-	assert_false(publish(r, 5, HOLD_BULK));
+	assert_true(
+		publish(r, 200, 200 * 64)); /* polled by the driver, which asks again at the last */
+	assert_false(publish(r, 6, 6 * 1514));
+	assert_true(publish(r, 1, 64)); /* and what was held goes along */
+	assert_int_equal(loop_deadline(&r->loop), NSEC_NEVER);
+	at(r, r->now + GAP / 2);
+	assert_false(publish(r, 8, HOLD_BULK)); /* the distance is from there */
+	assert_int_equal(loop_deadline(&r->loop), NSEC_PER_SEC + GAP);
 }
 
 static void off_never_waits(void **state)

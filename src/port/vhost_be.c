@@ -185,6 +185,12 @@ int vhost_be_open_fd(struct port **port, const char *name, const struct vdev_con
 		close(fd);
 		return -ENOMEM;
 	}
+	r = vhost_conn_prepare(&be->conn, err);
+	if (r) {
+		close(fd);
+		vhost_be_free(&be->dev.port);
+		return r;
+	}
 	r = vhost_conn_begin(&be->conn, fd);
 	if (r) {
 		vhost_be_free(&be->dev.port);

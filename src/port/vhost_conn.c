@@ -18,7 +18,6 @@
 #define BACKOFF_MAX  (5 * NSEC_PER_SEC)
 #define SHORTAGE     (1 * NSEC_PER_SEC) /* until we accept again when out of descriptors */
 #define ROUND_ACCEPT 4
-#define ODD_MAX      16 /* descriptors not closed yet, with which a session may go on */
 
 static const char *peer_name(const struct vhost_conn *c)
 {
@@ -64,8 +63,6 @@ static void session_ready(struct loop_fd *watch, uint32_t events)
 
 	if (!reason)
 		reason = c->ops->work(c);
-	if (!reason && discard_pending(&c->odd) > ODD_MAX)
-		reason = "too many descriptors that take long to close";
 	if (!reason && vhost_io_blocked(&c->io) && events & (EPOLLHUP | EPOLLERR))
 		reason = vhost_io_gone(&c->io);
 	interest = vhost_io_blocked(&c->io) ? EPOLLOUT : EPOLLIN;
@@ -158,7 +155,7 @@ static void server_ready(struct loop_fd *listener, uint32_t events)
 	struct vhost_conn *c = (void *)((char *)listener - offsetof(struct vhost_conn, listener));
 
 	(void)events;
-	if (discard_pending(&c->odd) > ODD_MAX) {
+	if (discard_pending(&c->odd) > VHOST_IO_ODD_MAX) {
 		server_rest(c, "descriptors of earlier ones are not closed yet");
 		return;
 	}
@@ -216,7 +213,7 @@ static void client_connect(struct vhost_conn *c)
 	struct err err = {"cannot watch the socket"};
 	int r;
 
-	if (discard_pending(&c->odd) > ODD_MAX) {
+	if (discard_pending(&c->odd) > VHOST_IO_ODD_MAX) {
 		conn_again(c);
 		return;
 	}
@@ -274,8 +271,29 @@ int vhost_conn_init(struct vhost_conn *c, const struct vhost_conn_ops *ops, bool
 	return loop_timer_reserve(loop, &c->again, again_expired);
 }
 
+int vhost_conn_prepare(struct vhost_conn *c, struct err *err)
+{
+	int r = evfd_prepare(&c->loop->evfd);
+
+	if (r == -EAGAIN)
+		return err_set(err, EAGAIN,
+			"port %s: the system's asynchronous I/O is used up, without which a peer "
+			"could "
+			"stop us: raise fs.aio-max-nr (sysctl), or end who holds it",
+			c->name);
+	if (r)
+		log_say(c->log, LOG_WARN, c->name,
+			"no asynchronous I/O in this system: a %s that means ill can stop us",
+			peer_name(c));
+	return 0;
+}
+
 int vhost_conn_open(struct vhost_conn *c, const struct vhost_conn_config *config, struct err *err)
 {
+	int r = vhost_conn_prepare(c, err);
+
+	if (r)
+		return r;
 	if (strlen(config->path) > USOCK_PATH_MAX)
 		return err_set(err, ENAMETOOLONG,
 			"path of a socket has %zu bytes, at most %d fit: %s", strlen(config->path),

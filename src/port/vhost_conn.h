@@ -67,6 +67,11 @@ int vhost_conn_init(struct vhost_conn *, const struct vhost_conn_ops *, bool fro
 	const char *name, struct loop *, struct log *);
 void vhost_conn_fini(struct vhost_conn *); /* closes, too */
 /*
+ * Before there is a peer: what signals its eventfds. vhost_conn_open() does it. -EAGAIN: the system's
+ * asynchronous I/O is used up.
+ */
+int vhost_conn_prepare(struct vhost_conn *, struct err *);
+/*
  * Listen, or begin to connect: a client whose server is not there yet waits for it. Errors:
  * EADDRINUSE a live process listens there; ENAMETOOLONG; EACCES; ENOENT no such folder; ...
  */

@@ -93,11 +93,6 @@ static void signals_drop(struct vhost_fe *fe)
 
 const char *vhost_fe_signals(struct vhost_fe *fe)
 {
-	if (!evfd_prepare(&fe->conn.loop->evfd))
-		log_say(fe->conn.log, LOG_WARN, fe->name,
-			"no asynchronous I/O (fs.aio-max-nr?): a back-end that means ill can make "
-			"a "
-			"kick wait");
 	for (unsigned i = 0; i < VHOST_FE_RINGS; i++) {
 		struct vhost_fe_queue *q = &fe->queue[i];
 

@@ -142,6 +142,8 @@ const char *vhost_io_receive(struct vhost_io *io, bool *complete)
 			*complete = true;
 			return NULL;
 		}
+		if (discard_pending(io->odd) > VHOST_IO_ODD_MAX)
+			return "too many descriptors that take long to close";
 		n = io_read(io, &iov);
 		if (n < 0 && errno == EINTR)
 			continue;

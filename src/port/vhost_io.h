@@ -16,6 +16,8 @@
 #include "base/discard.h"
 #include "port/vhost_msg.h"
 
+#define VHOST_IO_ODD_MAX 16 /* descriptors not closed yet, with which a session may go on */
+
 struct vhost_io {
 	int fd;                        /* the caller's, to close, too; -1: none */
 	bool front;                    /* we are the front-end: requests go out, replies come in */
