@@ -77,9 +77,9 @@ struct tap {
 	struct pkt *lent[BURST_FRAMES]; /* packets of the burst on loan */
 	struct tap_q queue[TAP_QUEUES]; /* i.queues of them */
 	unsigned turn;                  /* which one is read first */
-	struct tap_q *awaited;          /* whose room is waited for; NULL: nobody waits */
-	struct loop_fd watch;           /* news of the link */
-	struct loop_task lost;          /* found out inside a port call: to be told later */
+	bool awaited;          /* room of any queue: which one a sender needs, it will see */
+	struct loop_fd watch;  /* news of the link */
+	struct loop_task lost; /* found out inside a port call: to be told later */
 	bool armed;
 	bool gone; /* the interface was deleted */
 	bool told_lost;
@@ -359,18 +359,16 @@ static bool tap_arm_room(struct portq *q, uint32_t need)
 	struct tap *t = tap_of(q);
 
 	(void)need; /* the kernel says no size, only that there is room */
-	t->awaited = &t->queue[0];
-	for (unsigned i = 0; i < t->i.queues; i++)
-		if (t->queue[i].full)
-			t->awaited = &t->queue[i];
-	if (!t->awaited->full && t->port.link) {
-		t->awaited = NULL;
-		return true;
+	t->awaited = !t->port.link;
+	for (unsigned i = 0; i < t->i.queues; i++) {
+		if (!t->queue[i].full)
+			continue;
+		t->awaited = true;
+		/* Asks the kernel again, so an edge between the refused write and here is not lost. */
+		if (!t->gone)
+			loop_mod(t->port.loop, &t->queue[i].io, TAP_EVENTS);
 	}
-	/* Asks the kernel again, so an edge between the refused write and here is not lost. */
-	if (!t->gone)
-		loop_mod(t->port.loop, &t->awaited->io, TAP_EVENTS);
-	return false;
+	return !t->awaited;
 }
 
 static void tap_tell_lost(struct loop_task *task)
@@ -419,8 +417,8 @@ static void tap_event(struct loop_fd *io, uint32_t events)
 	}
 	if (events & EPOLLOUT) {
 		tq->full = false;
-		if (t->awaited == tq) {
-			t->awaited = NULL;
+		if (t->awaited) {
+			t->awaited = false;
 			port_room(&t->port.q);
 		}
 	}
