@@ -20,27 +20,6 @@
 #include "wire/icmp.h"
 #include "wire/udp.h"
 
-static int setup(void **state)
-{
-	struct rig *r = malloc(sizeof(*r));
-	const struct stack_conf a = rig_conf(0), b = rig_conf(1);
-
-	rig_init_conf(r, &a, &b);
-	rig_addresses(r);
-	rig_run(r, 3 * NSEC_PER_SEC);
-	*state = r;
-	return 0;
-}
-
-static int teardown(void **state)
-{
-	struct rig *r = *state;
-
-	rig_fini(r);
-	free(r);
-	return 0;
-}
-
 static const struct stack_counters *counters(struct rig *r)
 {
 	return stack_counters(r->s[0]);
@@ -480,7 +459,7 @@ static void sec_5_11_martians(void **state)
 	assert_int_equal(counters(r)->udp_in, 0);
 }
 
-#define TEST(t) cmocka_unit_test_setup_teardown(t, setup, teardown)
+#define TEST(t) cmocka_unit_test_setup_teardown(t, rig_setup, rig_teardown)
 
 int main(void)
 {

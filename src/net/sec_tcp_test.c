@@ -180,10 +180,7 @@ static void sec_5_3_slices(void **state)
 	assert_true(t->busy->loss.sacked > 1 << 20);
 	assert_int_equal(r.x.h->txseg_live, live); /* nothing was split */
 	assert_int_equal(chunk_pool_live(&r.x.chunks), chunks);
-	tcp_abort(t, r.now);
-	while (rig_take(&r))
-		;
-	rig_fini(&r);
+	rig_end(&r, t);
 }
 
 /* ---- 5.4 ---- */
@@ -434,10 +431,7 @@ static void sec_5_7_every_second_byte(void **state)
 	assert_true(r.x.h->c.ooo_pruned > 90000);
 	byte_at(&r, 1, 2);
 	assert_int_equal(t->rcv_nxt - r.irs, 4); /* what is missing closes the first gap */
-	tcp_abort(t, r.now);
-	while (rig_take(&r))
-		;
-	rig_fini(&r);
+	rig_end(&r, t);
 }
 
 /* A byte out of each of many buffers of 64 KiB holds none of them. */
@@ -475,10 +469,7 @@ static void sec_5_7_big_buffers(void **state)
 	assert_int_equal(t->ooo->iv.n, 100);
 	assert_true(t->rx_true < 100 * 4096);
 	assert_true(r.x.h->c.rcv_compact >= 100);
-	tcp_abort(t, r.now);
-	while (rig_take(&r))
-		;
-	rig_fini(&r);
+	rig_end(&r, t);
 }
 
 /* ---- 5.11 ---- */
@@ -596,10 +587,7 @@ static void sec_5_11_acks_that_lie(void **state)
 	rig_in(&r, ". 1:1(0) ack 500000");
 	assert_int_equal(t->cc.cwnd, cwnd);
 	assert_int_equal(t->snd_una - r.iss, 1461);
-	tcp_abort(t, r.now);
-	while (rig_take(&r))
-		;
-	rig_fini(&r);
+	rig_end(&r, t);
 }
 
 /* A slow reader holds at most what a send buffer may grow to. */
@@ -618,10 +606,7 @@ static void sec_5_11_slow_reader(void **state)
 	while (rig_send(&r, t, 65000, 0) > 0)
 		;
 	assert_true(t->sndbuf <= 4 << 20 && t->queued <= 4 << 20);
-	tcp_abort(t, r.now);
-	while (rig_take(&r))
-		;
-	rig_fini(&r);
+	rig_end(&r, t);
 }
 
 /* Bytes that are here stay what they are, delivered or waiting, whoever sends others in their place. */
@@ -646,10 +631,7 @@ static void sec_5_11_first_bytes_win(void **state)
 	assert_int_equal(rig_recv(&r, t, buf, sizeof(buf), 0), 34);
 	for (unsigned i = 0; i < 34; i++)
 		assert_int_equal(buf[i], i < 10 ? 2 : i < 20 ? 1 : i < 30 ? 2 : 3);
-	tcp_abort(t, r.now);
-	while (rig_take(&r))
-		;
-	rig_fini(&r);
+	rig_end(&r, t);
 }
 
 /* Wherever an urgent pointer points: the bytes are delivered in line, all of them. */
@@ -684,10 +666,7 @@ static void sec_5_11_urgent(void **state)
 		assert_int_equal(rig_recv(&r, t, buf, sizeof(buf), 0), 10);
 		assert_memory_equal(buf, r.data, 10);
 	}
-	tcp_abort(t, r.now);
-	while (rig_take(&r))
-		;
-	rig_fini(&r);
+	rig_end(&r, t);
 }
 
 /* The flow label, which everybody sees, does not tell in which bucket a connection lies. */

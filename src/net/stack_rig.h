@@ -182,4 +182,26 @@ static inline void rig_inject(struct rig *r, unsigned to, const void *data, uint
 	stack_in(r->s[to], &f, 1, r->now);
 }
 
+/* For cmocka: two hosts that know each other, three seconds old. */
+static inline int rig_setup(void **state)
+{
+	struct rig *r = malloc(sizeof(*r));
+	const struct stack_conf a = rig_conf(0), b = rig_conf(1);
+
+	rig_init_conf(r, &a, &b);
+	rig_addresses(r);
+	rig_run(r, 3 * NSEC_PER_SEC);
+	*state = r;
+	return 0;
+}
+
+static inline int rig_teardown(void **state)
+{
+	struct rig *r = *state;
+
+	rig_fini(r);
+	free(r);
+	return 0;
+}
+
 #endif

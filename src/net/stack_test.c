@@ -39,27 +39,6 @@ static void on_pong(void *ctx, const struct ip_addr *from, uint16_t id, uint16_t
 	p->len = len;
 }
 
-static int setup(void **state)
-{
-	struct rig *r = malloc(sizeof(*r));
-	const struct stack_conf a = rig_conf(0), b = rig_conf(1);
-
-	rig_init_conf(r, &a, &b);
-	rig_addresses(r);
-	rig_run(r, 3 * NSEC_PER_SEC);
-	*state = r;
-	return 0;
-}
-
-static int teardown(void **state)
-{
-	struct rig *r = *state;
-
-	rig_fini(r);
-	free(r);
-	return 0;
-}
-
 static void ping_sizes(void **state)
 {
 	static const uint32_t sizes[] = {0, 1, 56, 1000, 1452, 1472, 1473, 3000, 10000, 65000};
@@ -520,7 +499,7 @@ static void dhcp(void **state)
 	r->ctx = NULL;
 }
 
-#define TEST(t) cmocka_unit_test_setup_teardown(t, setup, teardown)
+#define TEST(t) cmocka_unit_test_setup_teardown(t, rig_setup, rig_teardown)
 
 int main(void)
 {

@@ -29,14 +29,6 @@ static struct tcp *timed_out(struct rig *r, const struct tcp_conf *c)
 	return t;
 }
 
-static void done(struct rig *r, struct tcp *t)
-{
-	tcp_abort(t, r->now);
-	while (rig_take(r))
-		;
-	rig_fini(r);
-}
-
 /* The first ACK moves on: new data goes. The second one is of what was never sent again: undone. */
 static void test_timer_was_wrong(void **state)
 {
@@ -57,7 +49,7 @@ static void test_timer_was_wrong(void **state)
 	assert_true(rig_take(&r));
 	assert_memory_equal(r.text, ". 8001:", 7); /* nothing that is out is sent again */
 	assert_int_equal(t->busy->retrans, 1);
-	done(&r, t);
+	rig_end(&r, t);
 }
 
 /* The first was lost and the others waited for it: one ACK for all of them proves no wrong timer. */
@@ -72,7 +64,7 @@ static void test_timer_was_right_and_all_is_there(void **state)
 	assert_int_equal(r.x.h->c.frto_spurious, 0);
 	assert_true(t->cc.ssthresh < UINT32_MAX);
 	assert_true(t->cc.cwnd < 6000);
-	done(&r, t);
+	rig_end(&r, t);
 }
 
 /* One ACK for more than what was sent again says all. */
@@ -87,7 +79,7 @@ static void test_timer_was_wrong_at_once(void **state)
 	assert_int_equal(t->busy->loss.ca, TCP_CA_OPEN);
 	assert_int_equal(r.x.h->c.frto_spurious, 1);
 	assert_int_equal(t->busy->retrans, 1);
-	done(&r, t);
+	rig_end(&r, t);
 }
 
 /* The next ACK speaks of the new data only: what the timer thought was right. */
@@ -106,7 +98,7 @@ static void test_timer_was_right(void **state)
 	assert_true(rig_take(&r));
 	assert_memory_equal(r.text, ". 1001:", 7);
 	assert_int_equal(r.x.h->c.frto_spurious, 0);
-	done(&r, t);
+	rig_end(&r, t);
 }
 
 /* Nothing new to send, or not wanted: the old goes again at once. */
@@ -121,12 +113,12 @@ static void test_timer_nothing_new(void **state)
 	t = timed_out(&r, &c);
 	rig_in(&r, ". 1:1(0) ack 1001");
 	rig_out(&r, ". 1001:3001(2000) ack 1");
-	done(&r, t);
+	rig_end(&r, t);
 
 	t = timed_out(&r, NULL);
 	rig_in(&r, ". 1:1(0) ack 1001 win 5000"); /* the window is full */
 	rig_out(&r, ". 1001:3001(2000) ack 1");
-	done(&r, t);
+	rig_end(&r, t);
 }
 
 /* ---- slow start ---- */
@@ -229,7 +221,7 @@ static void test_paced(void **state)
 		else
 			assert_true(last - from > 60 * NSEC_PER_MSEC &&
 				    last - from < 90 * NSEC_PER_MSEC);
-		done(&r, t);
+		rig_end(&r, t);
 	}
 }
 
@@ -255,7 +247,7 @@ static void test_paced_but_late(void **state)
 	while (rig_take(&r))
 		out += r.out.len;
 	assert_in_range(out, 28000, 32000);
-	done(&r, t);
+	rig_end(&r, t);
 }
 
 /* A sample of an outage, an ACK that was lost for 70 s, does not make the rest go out one by one. */
@@ -280,7 +272,7 @@ static void test_paced_after_an_outage(void **state)
 		rig_wait(&r, NSEC_PER_MSEC);
 	}
 	assert_int_equal(out, 50000);
-	done(&r, t);
+	rig_end(&r, t);
 }
 
 /* Nor do hours of them: a quarter of a second between two units, and what is lost goes when the timer says so. */
@@ -318,7 +310,7 @@ static void test_paced_after_many(void **state)
 		while (rig_take(&r))
 			;
 	}
-	done(&r, t);
+	rig_end(&r, t);
 }
 
 /* Neither a clean path nor one with a short queue gets slower by pacing. */

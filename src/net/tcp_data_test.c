@@ -323,10 +323,7 @@ static uint32_t offer_2013(uint32_t charge)
 		while (rig_take(&r))
 			wnd = (uint32_t)r.out.wnd << t->rcv_ws;
 	}
-	tcp_abort(t, r.now);
-	while (rig_take(&r))
-		;
-	rig_fini(&r);
+	rig_end(&r, t);
 	return wnd;
 }
 
@@ -363,10 +360,7 @@ static void test_delayed_ack(void **state)
 	rig_send(&r, t, 5, 0);
 	rig_out(&r, "P. 1:6(5) ack 2941"); /* goes along */
 	rig_wait(&r, 100 * NSEC_PER_MSEC);
-	tcp_abort(t, r.now);
-	while (rig_take(&r))
-		;
-	rig_fini(&r);
+	rig_end(&r, t);
 }
 
 static void test_nagle(void **state)
@@ -400,10 +394,7 @@ static void test_nagle(void **state)
 	rig_quiet(&r);
 	rig_send(&r, t, 10, 0);
 	rig_out(&r, "P. 1541:1561(20) ack 1");
-	tcp_abort(t, r.now);
-	while (rig_take(&r))
-		;
-	rig_fini(&r);
+	rig_end(&r, t);
 }
 
 /* The first burst is one unit of the initial window, not ten packets. */
@@ -426,10 +417,7 @@ static void test_first_burst(void **state)
 	rig_out(&r, ". 14601:43801(29200) ack 1");
 	rig_in(&r, ". 1:1(0) ack 43801");
 	rig_out(&r, "P. 43801:60001(16200) ack 1");
-	tcp_abort(t, r.now);
-	while (rig_take(&r))
-		;
-	rig_fini(&r);
+	rig_end(&r, t);
 }
 
 /* A peer with a small window gets units of half of it. */
@@ -448,10 +436,7 @@ static void test_half_window(void **state)
 	rig_in(&r, ". 1:1(0) ack 10001 win 20000");
 	rig_out(&r, "P. 10001:20001(10000) ack 1");
 	rig_out(&r, ". 20001:30001(10000) ack 1");
-	tcp_abort(t, r.now);
-	while (rig_take(&r))
-		;
-	rig_fini(&r);
+	rig_end(&r, t);
 }
 
 /* Window zero: asked for ever while answered; then all goes on. [RFC 6429] */
@@ -478,10 +463,7 @@ static void test_persist(void **state)
 	rig_in(&r, ". 1:1(0) ack 1 win 5000");
 	rig_out(&r, ". 1:2001(2000) ack 1");
 	rig_out(&r, "P. 2001:3001(1000) ack 1");
-	tcp_abort(t, r.now);
-	while (rig_take(&r))
-		;
-	rig_fini(&r);
+	rig_end(&r, t);
 }
 
 /* The peer takes its window back: what was sent is kept and sent again, nothing breaks. */
@@ -501,10 +483,7 @@ static void test_shrink(void **state)
 	rig_in(&r, ". 1:1(0) ack 10001 win 10000");
 	rig_quiet(&r);
 	assert_int_equal(t->queued, 0);
-	tcp_abort(t, r.now);
-	while (rig_take(&r))
-		;
-	rig_fini(&r);
+	rig_end(&r, t);
 }
 
 static void test_keepalive_user_timeout(void **state)
@@ -567,10 +546,7 @@ static void test_paws(void **state)
 	tcp_host_timer(r.x.h, r.now);
 	rig_in(&r, ". 21:31(10) ack 1 <ts 900>"); /* a timestamp so old says nothing */
 	rig_out(&r, ". 1:1(0) ack 31");
-	tcp_abort(t, r.now);
-	while (rig_take(&r))
-		;
-	rig_fini(&r);
+	rig_end(&r, t);
 }
 
 /* Too big: believed with a number under way, in the range; what was sent goes again, smaller. */
@@ -596,10 +572,7 @@ static void test_pmtu(void **state)
 	assert_int_equal(r.out.seq, r.iss + 1);
 	tcp_host_icmp(r.x.h, &tu, r.iss + 1, TCP_ICMP_HARD, ECONNREFUSED, 0, r.now);
 	assert_int_equal(t->state, TCPS_ESTABLISHED);
-	tcp_abort(t, r.now);
-	while (rig_take(&r))
-		;
-	rig_fini(&r);
+	rig_end(&r, t);
 }
 
 static void test_ecn(void **state)

@@ -13,14 +13,6 @@ static struct tcp *ready(struct rig *r, const char *synack)
 	return t;
 }
 
-static void done(struct rig *r, struct tcp *t)
-{
-	tcp_abort(t, r->now);
-	while (rig_take(r))
-		;
-	rig_fini(r);
-}
-
 /* The third granule of a unit is missing: three later ones are known, it goes again, alone. */
 static void test_sack_hole(void **state)
 {
@@ -46,7 +38,7 @@ static void test_sack_hole(void **state)
 	assert_int_equal(t->busy->loss.ca, TCP_CA_OPEN);
 	assert_int_equal(r.x.h->txseg_live, 0);
 	assert_int_equal(t->busy->retrans, 1);
-	done(&r, t);
+	rig_end(&r, t);
 }
 
 /* Without SACK: the third duplicate; each partial ACK names the next hole. */
@@ -73,7 +65,7 @@ static void test_newreno(void **state)
 	rig_quiet(&r);
 	assert_int_equal(t->busy->loss.ca, TCP_CA_OPEN);
 	assert_int_equal(t->busy->rto_count, 0);
-	done(&r, t);
+	rig_end(&r, t);
 }
 
 /* The tail is lost: a probe after two round trips, its SACK shows the rest. [RFC 8985 7] */
@@ -106,7 +98,7 @@ static void test_tail(void **state)
 	r.now += NSEC_PER_MSEC;
 	rig_in(&r, ". 1:1(0) ack 8001");
 	assert_int_equal(t->busy->rto_count, 0);
-	done(&r, t);
+	rig_end(&r, t);
 }
 
 /* Nothing comes back: the timer, doubled each time, everything again from the front. */
@@ -136,7 +128,7 @@ static void test_rto(void **state)
 	rig_out(&r, "P. 501:1501(1000) ack 1");
 	rig_in(&r, ". 1:1(0) ack 1501");
 	rig_quiet(&r);
-	done(&r, t);
+	rig_end(&r, t);
 }
 
 /* Blocks of liars: reversed, never sent, below what is acknowledged, half a granule. */
@@ -157,7 +149,7 @@ static void test_sack_lies(void **state)
 	assert_int_equal(r.x.h->c.sack_ignored, 2);
 	rig_in(&r, ". 1:1(0) ack 1 <sack 2002-4500>"); /* one whole granule */
 	assert_int_equal(t->busy->loss.sacked, 1000);
-	done(&r, t);
+	rig_end(&r, t);
 }
 
 /* The timer was too early: timestamps say that the first ones arrived. [RFC 4015] */
@@ -186,7 +178,7 @@ static void test_eifel(void **state)
 	assert_true(t->cc.cwnd >= cwnd);
 	assert_int_equal(r.x.h->c.spurious, 1);
 	rig_quiet(&r); /* nothing else is sent again */
-	done(&r, t);
+	rig_end(&r, t);
 }
 
 /* ---- on a link ---- */

@@ -73,10 +73,7 @@ static void test_room_is_told(void **state)
 	while (tcp_host_event(r.x.h, &e))
 		told |= e.ready;
 	assert_true(told & TCP_EV_WRITABLE);
-	tcp_abort(t, r.now);
-	while (rig_take(&r))
-		;
-	rig_fini(&r);
+	rig_end(&r, t);
 }
 
 static void test_accept_half_close(void **state)

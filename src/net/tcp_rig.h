@@ -262,6 +262,15 @@ static inline bool rig_take(struct rig *r)
 	return true;
 }
 
+/* The end of a test: of its connection, of what that says to it, and of the host. */
+static inline void rig_end(struct rig *r, struct tcp *t)
+{
+	tcp_abort(t, r->now);
+	while (rig_take(r))
+		;
+	rig_fini(r);
+}
+
 /* The engine sends exactly this now. */
 static inline void rig_out(struct rig *r, const char *line)
 {
