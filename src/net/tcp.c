@@ -167,7 +167,10 @@ void tcp_send_rst(struct tcp *t)
 	tcp_reply(t->host, &r);
 }
 
-/* Of each source so many: who floods, or guesses, learns nothing of others from what is left. */
+/*
+ * Of each of so many shares of the sources: who floods leaves those of other shares theirs. Who has an address
+ * in somebody's share can see when that is used up; which address that is he has to find by trying.
+ */
 static bool rst_may(struct tcp_host *h, const struct ip_addr *to)
 {
 	unsigned i = siphash(h->conf.secret + 16, to, sizeof(*to)) % TCP_RST_BUCKETS;

@@ -29,6 +29,39 @@ static struct tcp *timed_out(struct rig *r, const struct tcp_conf *c)
 	return t;
 }
 
+/* The peer is slow to say that both are there, after a probe: its DSACK follows, and nothing was lost. */
+static void test_probe_was_not_needed(void **state)
+{
+	struct rig r;
+	struct tcp *t;
+	uint32_t cwnd;
+
+	(void)state;
+	for (unsigned lost = 0; lost < 2; lost++) {
+		rig_init(&r, NULL);
+		t = rig_connect(&r, "S. 0:0(0) ack 1 win 65535 <mss 1000,sackOK>");
+		t->nodelay = 1;
+		rig_send(&r, t, 2000, 0);
+		rig_out(&r, "P. 1:2001(2000) ack 1");
+		cwnd = t->cc.cwnd;
+		while (r.x.h->c.tlp == 0)
+			rig_wait(&r, NSEC_PER_MSEC);
+		rig_out(&r, "P. 1001:2001(1000) ack 1");
+		rig_in(&r, ". 1:1(0) ack 2001");
+		assert_int_equal(t->cc.cwnd, cwnd);
+		if (!lost)
+			rig_in(&r, ". 1:1(0) ack 2001 <sack 1001-2001>");
+		rig_send(&r, t, 1000, 0);
+		rig_out(&r, "P. 2001:3001(1000) ack 1");
+		rig_in(&r, ". 1:1(0) ack 3001");
+		if (lost)
+			assert_true(t->cc.ssthresh < UINT32_MAX);
+		else
+			assert_int_equal(t->cc.ssthresh, UINT32_MAX);
+		rig_end(&r, t);
+	}
+}
+
 /* The first ACK moves on: new data goes. The second one is of what was never sent again: undone. */
 static void test_timer_was_wrong(void **state)
 {
@@ -337,6 +370,7 @@ static void test_pacing_costs_nothing(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_probe_was_not_needed),
 		cmocka_unit_test(test_timer_was_right_and_all_is_there),
 		cmocka_unit_test(test_timer_was_wrong),
 		cmocka_unit_test(test_timer_was_wrong_at_once),

@@ -642,9 +642,41 @@ static void test_size_goal(void **state)
 	}
 }
 
+/* The user's patience ends also with a window that stays shut and is answered for. [RFC 5482, 6429 3] */
+static void test_patience_with_a_shut_window(void **state)
+{
+	struct rig r;
+	struct tcp *t;
+	nsec_t shut;
+
+	(void)state;
+	for (unsigned patient = 0; patient < 2; patient++) {
+		rig_init(&r, NULL);
+		t = rig_connect(&r, NULL);
+		t->nodelay = 1;
+		if (!patient)
+			tcp_set(t, TCPO_USER_TIMEOUT, 10000, r.now);
+		rig_in(&r, ". 1:1(0) ack 1 win 0");
+		shut = r.now;
+		rig_send(&r, t, 1000, 0);
+		while (t->state == TCPS_ESTABLISHED && r.now - shut < 1000 * NSEC_PER_SEC) {
+			rig_wait(&r, NSEC_PER_SEC / 4);
+			while (rig_take(&r))
+				if (t->state == TCPS_ESTABLISHED)
+					rig_in(&r, ". 1:1(0) ack 1 win 0");
+		}
+		if (patient)
+			assert_int_equal(t->state, TCPS_ESTABLISHED);
+		else
+			assert_in_range(r.now - shut, 10 * NSEC_PER_SEC, 60 * NSEC_PER_SEC);
+		rig_end(&r, t);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_patience_with_a_shut_window),
 		cmocka_unit_test(test_in_order),
 		cmocka_unit_test(test_out_of_order),
 		cmocka_unit_test(test_acks_behind_a_gap),

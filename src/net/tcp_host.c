@@ -413,7 +413,7 @@ struct tcp *tcp_alloc(struct tcp_host *h)
 {
 	struct tcp *t = conn_take(h);
 
-	if (t == NULL && tcp_press(h, NULL))
+	if (t == NULL && tcp_press(h, TCP_POOL_CONNS, NULL))
 		t = conn_take(h);
 	if (t == NULL) {
 		h->c.no_conn_room++;

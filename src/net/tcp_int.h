@@ -421,7 +421,8 @@ void tcp_tw_timer(struct tcp_host *);
 void tcp_tw_free(struct tcp_host *, struct tcp_tw *);
 
 /* tcp_press.c: a pool is empty. True: somebody else than `not` had to go; there may be room now. */
-bool tcp_press(struct tcp_host *, const struct tcp * not );
+enum tcp_pool { TCP_POOL_CONNS, TCP_POOL_SEGS };
+bool tcp_press(struct tcp_host *, enum tcp_pool, const struct tcp * not );
 
 /* tcp_opt.c */
 bool tcp_opt_parse(const uint8_t *opt, unsigned len, struct tcp_opts *);

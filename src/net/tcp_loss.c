@@ -433,12 +433,17 @@ static void reno_dupacks(struct tcp *t, const struct tcp_in *in, bool advanced)
 		tcp_mark_lost(t, s, 1);
 }
 
-/* The probe's end is acknowledged: by an original, or was its loss repaired by it? [RFC 8985 7.4] */
+/*
+ * Was the probe needed? A DSACK says no (tcp_loss_sack()). An ACK of its end alone does not tell yet: both
+ * the original and the probe get one. One beyond it does: the loss was repaired. [RFC 8985 7.4.2]
+ */
 static void tlp_ack(struct tcp *t, const struct tcp_in *in)
 {
 	struct tcp_loss *l = &t->busy->loss;
 
 	if (!l->tlp_open || seq_lt(t->snd_una, l->tlp_end))
+		return;
+	if (l->tlp_rtx && t->sack_ok && !in->dsack && t->snd_una == l->tlp_end)
 		return;
 	l->tlp_open = false;
 	if (l->tlp_rtx && !in->dsack && t->sack_ok && l->ca == TCP_CA_OPEN) {
@@ -492,7 +497,8 @@ void tcp_loss_after_ack(struct tcp *t, struct tcp_in *in)
 			t->busy->timer[TCP_T_RTX] = NSEC_NEVER;
 		tcp_timer_rtx(t);
 	}
-	t->persist_n = 0;
+	if (advanced || t->snd_wnd > 0)
+		t->persist_n = 0; /* else it is still shut, since the first probe */
 }
 
 /* The timer: everything not known to have arrived is lost. [RFC 5681 3.1, 8985 6.3] */

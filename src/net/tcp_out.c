@@ -46,7 +46,7 @@ static bool txseg_split(struct tcp *t, struct tcp_txseg *s, uint32_t n)
 	unsigned keep = 0;
 	uint32_t at = 0;
 
-	if (rest == NULL && tcp_press(t->host, t))
+	if (rest == NULL && tcp_press(t->host, TCP_POOL_SEGS, t))
 		rest = txseg_new(t->host);
 	if (rest == NULL)
 		return seq_le(s->seq + s->len, t->snd_una + t->snd_wnd);

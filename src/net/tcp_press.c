@@ -24,10 +24,19 @@ static nsec_t stalled(const struct tcp *t)
 	return since > quiet ? since : quiet;
 }
 
-static bool may_go(const struct tcp *t)
+/* Would its end give back what is missing? Its user keeps a connection until he closes it, not what it sends. */
+static bool holds(const struct tcp *t, enum tcp_pool pool)
+{
+	if (pool == TCP_POOL_CONNS)
+		return t->orphan;
+	return !tcp_resting(t) && !TAILQ_EMPTY(&t->busy->txq);
+}
+
+static bool may_go(const struct tcp *t, enum tcp_pool pool)
 {
 	return t->host != NULL && !t->dead && tcp_synced(t) && t->state != TCPS_TIME_WAIT &&
-	       !t->from_listener && stalled(t) >= (t->orphan ? ORPHAN_GRACE : STALL_GRACE);
+	       !t->from_listener && holds(t, pool) &&
+	       stalled(t) >= (t->orphan ? ORPHAN_GRACE : STALL_GRACE);
 }
 
 static bool less_deserving(const struct tcp *a, const struct tcp *b)
@@ -37,7 +46,7 @@ static bool less_deserving(const struct tcp *a, const struct tcp *b)
 	return stalled(a) > stalled(b);
 }
 
-bool tcp_press(struct tcp_host *h, const struct tcp * not )
+bool tcp_press(struct tcp_host *h, enum tcp_pool pool, const struct tcp * not )
 {
 	const uint32_t n = h->conn_used, from = n > 0 ? rand_below(&h->rand, n) : 0;
 	struct tcp *victim = NULL;
@@ -45,7 +54,7 @@ bool tcp_press(struct tcp_host *h, const struct tcp * not )
 	for (uint32_t i = 0; i < n && i < LOOK; i++) {
 		struct tcp *t = &h->conns[(from + i) % n];
 
-		if (t != not &&may_go(t) && less_deserving(t, victim))
+		if (t != not &&may_go(t, pool) && less_deserving(t, victim))
 			victim = t;
 	}
 	if (victim == NULL)

@@ -64,7 +64,7 @@ static struct tcp_txseg *append_new(struct tcp *t)
 	struct tcp_host *h = t->host;
 	struct tcp_txseg *s;
 
-	if (!append_room(h) && (!tcp_press(h, t) || !append_room(h))) {
+	if (!append_room(h) && (!tcp_press(h, TCP_POOL_SEGS, t) || !append_room(h))) {
 		h->c.snd_nobuf++;
 		return NULL;
 	}
