@@ -10,6 +10,7 @@
  */
 #include <err.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <stdio.h>
@@ -27,6 +28,7 @@
 struct relay {
 	struct weft_host *h;
 	int ep;
+	int spare; /* a descriptor to give up when there is no other */
 	TAILQ_HEAD(pairs, pair) busy, over;
 	struct weft_addr known[2]; /* of either version */
 };
@@ -194,15 +196,35 @@ static int stack_connect(struct weft_host *h, const struct weft_addr *to)
 	return s;
 }
 
+/* The next one that waits there: a descriptor, or -errno. */
+static int listener_take(struct listener *l)
+{
+	struct relay *r = l->source.r;
+	int fd;
+
+	if (l->fd < 0)
+		return weft_accept(r->h, l->s, NULL);
+	fd = accept4(l->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+	if (fd >= 0 || (errno != EMFILE && errno != ENFILE))
+		return fd < 0 ? -errno : fd;
+	close(r->spare); /* no room: told so, or it would wait there and wake us for ever */
+	fd = accept(l->fd, NULL, NULL);
+	if (fd >= 0)
+		close(fd);
+	r->spare = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	return fd < 0 ? -EAGAIN : -ECONNABORTED;
+}
+
 static void listener_ready(struct source *source)
 {
 	struct listener *l = (struct listener *)source;
 	struct weft_host *h = source->r->h;
 	int got;
 
-	while ((got = l->fd < 0 ? weft_accept(h, l->s, NULL)
-				: accept4(l->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC)) >= 0)
-		if (l->fd < 0)
+	while ((got = listener_take(l)) >= 0 || got == -ECONNABORTED)
+		if (got < 0)
+			continue; /* that one has gone */
+		else if (l->fd < 0)
 			pair_new(source->r, got, kernel_connect(&l->to));
 		else
 			pair_new(source->r, stack_connect(h, &l->to), got);
@@ -297,7 +319,8 @@ static int patience(const struct relay *r)
 
 int main(int argc, char **argv)
 {
-	struct relay r = {.ep = epoll_create1(EPOLL_CLOEXEC)};
+	struct relay r = {.ep = epoll_create1(EPOLL_CLOEXEC),
+		.spare = open("/dev/null", O_RDONLY | O_CLOEXEC)};
 	struct epoll_event ev[BATCH];
 	char text[WEFT_ERR] = "";
 

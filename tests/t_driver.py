@@ -47,21 +47,22 @@ def receiver(path, *words):
 
 def whole(v, lost):
     """Whatever arrived is as it was sent, in order and once; what did not is among what is missing."""
-    wrong = {k: v[k] for k in ("corrupt", "duplicated", "reordered", "segments") if v[k]}
+    wrong = {k: v[k] for k in ("corrupt", "duplicated", "reordered", "segments", "missing_bytes") if v[k]}
     equal(wrong, {}, "frames that arrived and are not as they were sent")
+    check(v["foreign"] < 20, f"{v['foreign']} frames that are not of the run: more than a few announcements")
     check(v["missing"] <= lost, f"{v['missing']} frames are missing between others, {lost} in all: {v}")
 
 
 def across(send, receive, size, *knobs):
-    """Stamped frames from one socket to another for a second: (sent, received), each byte compared."""
+    """Stamped frames from one socket to another for a second: (sent, received), each byte of payload compared."""
     with receiver(receive, "-t", "1.5", "--verify") as result:
         sent = bench("pktgen", "--via", f"virtio-user:{send}", "--size", str(size), "-t", "1", "--verify", *knobs)
         got = result()
     rx = got["receiver"]
     check(got["received"] >= min(ARRIVE, sent["sent"]), f"{got['received']} of {sent['sent']} frames arrived")
-    equal(got["verified"]["good"], got["received"], "frames whose bytes were compared")
     whole(got["verified"], sent["sent"] - got["received"])
-    equal(rx["rx_bytes"] - size * got["received"] < 1000, True, "all of one length, but for an announcement or two")
+    check(0 <= rx["rx_bytes"] - size * got["received"] < 1000,
+          f"{rx['rx_bytes']} bytes in {got['received']} frames of {size}, but for an announcement or two")
     wrong = {k: v for k, v in rx.items() if k.startswith("rx_error") and v}
     equal(wrong, {}, "errors of the receiving driver")
     equal(sent["sender"]["tx_dropped"], 0, "dropped by the sending driver")
@@ -128,7 +129,7 @@ def networks(t):
 
 
 def guest(t):
-    """A guest's kernel gets every frame and sends it back: there and back, each byte compared."""
+    """A guest's kernel gets every frame and sends it back: there and back, each byte of payload compared."""
     with Weft("vhost-user:g", "vhost-user:p") as w:
         g = UmlGuest("g", [Nic(w.socket("g"), mac="02:00:00:00:00:02")], extra=[xfer()]).boot().ready()
         for size in SIZES:

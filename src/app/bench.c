@@ -86,6 +86,7 @@ static json_t *verify_json(const struct bench *b)
 	set_num(o, "segments", s->segments);
 	set_num(o, "corrupt", s->corrupt);
 	set_num(o, "missing", stamp_missing(s));
+	set_num(o, "missing_bytes", stamp_missing_bytes(s));
 	set_num(o, "duplicated", s->duplicated);
 	set_num(o, "reordered", s->reordered);
 	set_num(o, "foreign", s->foreign);

@@ -193,10 +193,12 @@ bool stamp_check(struct stamp_check *s, const struct pkt *p)
 		s->corrupt++;
 		return false;
 	}
+	s->bytes += at.len;
 	if (at.offset) {
 		s->segments++;
 	} else {
 		s->good++;
+		s->bytes_due += get_be32(head + at.at + 12);
 		serial_count(s, get_be32(head + at.at + 8));
 	}
 	return true;
@@ -207,4 +209,9 @@ uint64_t stamp_missing(const struct stamp_check *s)
 	const uint64_t sent = s->next - s->first, came = s->good - s->duplicated;
 
 	return s->begun && sent > came ? sent - came : 0;
+}
+
+uint64_t stamp_missing_bytes(const struct stamp_check *s)
+{
+	return s->bytes_due > s->bytes ? s->bytes_due - s->bytes : 0;
 }

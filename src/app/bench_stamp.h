@@ -28,6 +28,8 @@ struct stamp_check {
 	uint64_t duplicated; /* good, and had come before */
 	uint64_t reordered;  /* good, after one that was sent later */
 	uint64_t foreign;
+	uint64_t bytes_due,
+		bytes; /* of the packets whose stamp came: payload that was sent, and that came */
 
 	bool begun;
 	uint32_t run, first,
@@ -41,5 +43,7 @@ void stamp_check_init(struct stamp_check *);
 bool stamp_check(struct stamp_check *, const struct pkt *);
 /* Sent before the last one that came, and not come. */
 uint64_t stamp_missing(const struct stamp_check *);
+/* Payload of packets that came in part: cut off, or in segments that were lost. */
+uint64_t stamp_missing_bytes(const struct stamp_check *);
 
 #endif

@@ -222,6 +222,9 @@ static void segments_are_checked(void **state)
 				1 + at + wrong * 1448); /* of the one behind it */
 			if (!wrong || at + 1448 < len - hdr)
 				assert_int_equal(comes(w, cut, hdr + n, 400), !wrong);
+			if (!wrong) /* what was cut off, or is still to come */
+				assert_int_equal(
+					stamp_missing_bytes(&w->check), len - hdr - at - n);
 		}
 	}
 	assert_int_equal(w->check.good, 1);

@@ -82,7 +82,7 @@ const struct cmd cmds[] = {
 		"the socket of another back-end; rx receives there. Frames above the MTU are TCP\n"
 		"super-packets. Every knob of the driver is an option; all are printed with the "
 		"result.\n"
-		"With --verify at both ends each packet is stamped, every byte that comes is\n"
+		"With --verify at both ends each packet is stamped, every byte of payload is\n"
 		"compared, and what is missing, came twice or out of order is counted.\n"
 		"tcp_stream sends from a host in this process through a network to another one;\n"
 		"tcp_maerts the other way; _rr is request and response, again and again, _crr with "
